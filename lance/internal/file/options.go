@@ -1,0 +1,31 @@
+package file
+
+import "github.com/apache/arrow/go/v17/arrow/memory"
+
+const (
+	defaultPageBytes   = 8 << 20
+	defaultWindowBytes = 8 << 20
+	defaultBatchRows   = 8192
+)
+
+// WriterOptions tunes a Writer. The zero value is ready to use.
+type WriterOptions struct {
+	// Version of the file; zero is V21. V20 is refused.
+	Version Version
+	// PageBytes is the uncompressed size at which the page of a column is cut, and so what a Writer holds per
+	// column; zero is 8 MiB. A single row may be larger and makes a page of its own.
+	PageBytes int64
+}
+
+// ReaderOptions tunes a Reader. The zero value is ready to use.
+type ReaderOptions struct {
+	// Name of the file in errors.
+	Name string
+	// Size of the file in bytes; 0 when it is not known, which makes the first request ask for it.
+	Size int64
+	// Allocator of the records' memory; nil is the Go allocator.
+	Allocator memory.Allocator
+	// WindowBytes bounds what a scan reads ahead per column; zero is 8 MiB. A chunk or value that is larger is
+	// read whole.
+	WindowBytes int64
+}
