@@ -1,0 +1,36 @@
+# Foldline. Everything is a target here, and CI calls nothing else.
+#
+#   make run       start the whole line on ./data with the sample flights; Ctrl-C stops it
+#   make test      all Go tests with the race detector
+#   make lint      formatting, vet and the linters of .golangci.yml
+#   make interop   LanceDB (Node) and pylance (Python) read and write the tables that we write
+#   make generate  Go code from the .proto files (needs protoc)
+#   make fuzz      every fuzz target for FUZZTIME (default 20s) each
+#   make bench     the benchmarks beside the code
+#   make fmt       gofmt
+#   make clean     remove ./build and ./data
+#
+# A machine with Go alone can `make run` and `make test`; the modules are fetched by the go command.
+
+GO       ?= go
+FUZZTIME ?= 20s
+TOOL     := $(GO) tool -modfile=tools/go.mod
+PROTOS   := $(shell git ls-files '*.proto')
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint interop generate fuzz bench fmt clean
+
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
+run:
+	$(GO) run ./cmd/foldline dev --data data --sample
+
+test:
+	$(GO) test -race ./...
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+clean:
+	rm -rf build data
