@@ -1,0 +1,117 @@
+package wal
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/go-multierror"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+)
+
+// Limits of the format and defaults of the settings.
+const (
+	// MaxValueBytes is the size above which a sync batch is split into several
+	// stored values. One larger entry stands alone.
+	MaxValueBytes = 4 << 20
+	// MaxEntryBytes bounds one entry; a larger one is refused with [ErrTooLarge].
+	MaxEntryBytes = 64 << 20
+	// MaxMsgIDBytes and MaxTraceBytes bound an entry's strings.
+	MaxMsgIDBytes = 1024
+	MaxTraceBytes = 256
+
+	defaultMaxBytes           = 8 << 30
+	defaultMaxInFlightBytes   = 64 << 20
+	defaultMaxInFlightEntries = 1 << 16
+	defaultMinFreeBytes       = 256 << 20
+	defaultDedupeWindow       = 10 * time.Minute
+	defaultDedupeMax          = 1_000_000
+)
+
+// Options configure a [Log]. The zero value of a field means its default.
+type Options struct {
+	// Dir is the log's directory; required. It is created when missing.
+	Dir string
+	// FS is the file system of all file access; default the operating system's.
+	FS vfs.FS
+	// Graph and Lane are the log's identity; a directory of another one is
+	// refused with [ErrIdentity]. Graph is required.
+	Graph string
+	Lane  uint32
+
+	// MaxBytes bounds the unreleased bytes; above it Append answers [ErrBusy].
+	// Default 8 GiB. Small values stop producers early; very large ones can
+	// fill the disk before the bound is met.
+	MaxBytes int64
+	// MaxInFlightBytes and MaxInFlightEntries bound what was appended and is not
+	// yet synced; above them Append answers [ErrBusy]. Defaults 64 MiB, 65,536.
+	MaxInFlightBytes   int64
+	MaxInFlightEntries int
+	// MinFreeBytes is the free space of the volume below which Append answers
+	// [ErrBusy], so that a full disk is met before it fails a sync. Default
+	// 256 MiB; negative turns the check off.
+	MinFreeBytes int64
+	// DedupeWindow and DedupeMax bound the message ids that are remembered, by
+	// age and by number. Defaults 10 minutes and 1,000,000 (about 60 MB of
+	// memory when full).
+	DedupeWindow time.Duration
+	DedupeMax    int
+
+	// Logger gets state changes and storage events; nil discards.
+	Logger *slog.Logger
+	// Meter makes the log's instruments; nil records nothing.
+	Meter metric.Meter
+	// Clock is the wall clock of dedupe and value times; default time.Now.
+	Clock func() time.Time
+}
+
+// EnsureDefaults fills every zero field with its default.
+func (o *Options) EnsureDefaults() {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	setDefault(&o.MaxBytes, defaultMaxBytes)
+	setDefault(&o.MaxInFlightBytes, defaultMaxInFlightBytes)
+	setDefault(&o.MaxInFlightEntries, defaultMaxInFlightEntries)
+	setDefault(&o.MinFreeBytes, defaultMinFreeBytes)
+	setDefault(&o.DedupeWindow, defaultDedupeWindow)
+	setDefault(&o.DedupeMax, defaultDedupeMax)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.Meter == nil {
+		o.Meter = noop.Meter{}
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+}
+
+// Validate reports all faults of the options together.
+func (o *Options) Validate() error {
+	var faults *multierror.Error
+	check := func(ok bool, text string) {
+		if !ok {
+			faults = multierror.Append(faults, fmt.Errorf("wal: options: %s: %w", text, ErrInvalid))
+		}
+	}
+	check(o.Dir != "", "Dir is required")
+	check(o.Graph != "", "Graph is required")
+	check(len(o.Graph) <= maxGraphBytes, "Graph is too long")
+	check(o.MaxBytes > 0, "MaxBytes must be positive")
+	check(o.MaxInFlightBytes > 0, "MaxInFlightBytes must be positive")
+	check(o.MaxInFlightEntries > 0, "MaxInFlightEntries must be positive")
+	check(o.DedupeWindow > 0, "DedupeWindow must be positive")
+	check(o.DedupeMax > 0, "DedupeMax must be positive")
+	return faults.ErrorOrNil()
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
