@@ -129,14 +129,6 @@ func (t *Table) Commit(ctx context.Context, tx *Transaction, o CommitOptions) (R
 }
 func (t *Table) DeleteVersions(ctx context.Context, versions []uint64) error { panic("pending") }
 
-type KeyReader struct{}
-
-func NewKeyReader(s *arrow.Schema, columns []string) (*KeyReader, error) { panic("pending") }
-func (k *KeyReader) Bind(rec arrow.Record) error                         { panic("pending") }
-func (k *KeyReader) Lance(row int) []byte                                { panic("pending") }
-func (k *KeyReader) Exact(row int) string                                { panic("pending") }
-func (k *KeyReader) Null(row int) bool                                   { panic("pending") }
-
 func sortedKeys(m map[string]string) []string                 { panic("pending") }
 func deletionPath(fragment uint64, d *pb.DeletionFile) string { panic("pending") }
 func readBitmap(data []byte) (*roaring.Bitmap, error)         { panic("pending") }
