@@ -1,0 +1,24 @@
+package heads
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What went wrong, by what the reader can do.
+var (
+	// ErrNoGraph: there is no initialised graph at the root. Class invalid.
+	ErrNoGraph = errors.New("heads: no graph")
+	// ErrFormat: the manifest is of another format, or of another number of ours, older or newer. Class invalid.
+	ErrFormat = errors.New("heads: unknown format")
+	// ErrCorrupt: rows that break an invariant of the manifest. Stop and alert.
+	ErrCorrupt = errors.New("heads: corrupt manifest")
+	// ErrPruned: the version was removed by retention. Take a newer one.
+	ErrPruned = errors.New("heads: version was pruned")
+	// ErrNotFound: no such table, commit or version.
+	ErrNotFound = errors.New("heads: not found")
+)
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+}

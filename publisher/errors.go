@@ -1,0 +1,31 @@
+package publisher
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/foldline/foldline/fence"
+)
+
+// What went wrong, by what the caller can do. After any error of Publish the Publisher is used up: claim again, which
+// completes or drops what was begun.
+var (
+	// ErrFenced: a higher epoch owns the graph or the lane. Stop being the owner. It is fence.ErrFenced.
+	ErrFenced = fence.ErrFenced
+	// ErrConflict: what the call expected is not so. Refresh and decide anew.
+	ErrConflict = errors.New("publisher: conflict")
+	// ErrInvalid: the input breaks a rule. Nothing was changed.
+	ErrInvalid = errors.New("publisher: invalid")
+	// ErrIncarnation: another incarnation of the lane is open, or this one is closed.
+	ErrIncarnation = errors.New("publisher: incarnation refused")
+	// ErrUnknownOutcome: whether the commit landed could not be told. Claim again.
+	ErrUnknownOutcome = errors.New("publisher: unknown outcome")
+	// ErrCorrupt: a record, or what it names, is damaged or gone. Stop and alert.
+	ErrCorrupt = errors.New("publisher: corrupt")
+	// ErrUsedUp: an earlier call left the Publisher with an unfinished fold. Claim again.
+	ErrUsedUp = errors.New("publisher: used up by an earlier error")
+)
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,32 @@
+package publisher
+
+import (
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/foldline/foldline/objstore"
+)
+
+// Step names a point of the protocol, before or after an effect: "record.before", "record.after", "commit.<table key>.before",
+// "commit.<table key>.after", "publish.before", "publish.after", "claim.before", "claim.after", "barrier.<table key>.before",
+// "barrier.<table key>.after", "recover.before", "recover.after", "create.before", "create.after", "prune.before", "prune.after".
+type Step string
+
+// Options are the components of every call.
+type Options struct {
+	Store objstore.Store // required
+	Root  string         // of the graph, in the store; may be empty
+	// Logger, Meter and Tracer: nil discards.
+	Logger *slog.Logger
+	Meter  metric.Meter
+	Tracer trace.Tracer
+	Clock  func() time.Time // nil = time.Now
+	// SuspendAfter is how long a table that cannot be committed may hold up a fold before its rows become rejects. 0 = 30 s.
+	SuspendAfter time.Duration
+	// Step is called at every protocol step, on the goroutine that takes it; table steps come from several at once. A
+	// test kills the process in it. nil = none.
+	Step func(Step)
+}
