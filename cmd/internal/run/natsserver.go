@@ -1,0 +1,105 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// DefaultPort is the port of the embedded NATS server when nothing else listens there.
+	DefaultPort = 4222
+	serverHost  = "127.0.0.1"
+	// serverStartLimit is how long an embedded server may take until it accepts connections.
+	serverStartLimit = 20 * time.Second
+	// maxPayloadBytes is what one message may carry; it bounds an entry.
+	maxPayloadBytes = 1 << 20
+)
+
+// startServer starts a NATS server with JetStream that keeps its files in dir and listens on the loopback interface
+// only. Port 0 is DefaultPort, or any free port when that one is taken.
+func startServer(dir string, port int, log *slog.Logger) (*server.Server, error) {
+	if port == 0 {
+		port = freePort()
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "foldline-dev", Host: serverHost, Port: port, DontListen: false,
+		JetStream: true, StoreDir: dir, MaxPayload: maxPayloadBytes, NoSigs: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	s.SetLoggerV2(&serverLog{log: log}, false, false, false)
+	go s.Start()
+	if !s.ReadyForConnections(serverStartLimit) {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, fmt.Errorf("embedded NATS server: does not listen on %s:%d after %s (is the port taken? choose another with --port)", serverHost, port, serverStartLimit)
+	}
+	return s, nil
+}
+
+// freePort prefers the port that every NATS client tries first.
+func freePort() int {
+	l, err := net.Listen("tcp", net.JoinHostPort(serverHost, strconv.Itoa(DefaultPort)))
+	if err != nil {
+		return server.RANDOM_PORT
+	}
+	if err := l.Close(); err != nil {
+		return server.RANDOM_PORT
+	}
+	return DefaultPort
+}
+
+// connect opens a connection that outlives restarts of the server.
+func connect(c NATS, name string, log *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
+	if c.URL == "" {
+		return nil, errors.New("nats.url: is required")
+	}
+	options = append([]nats.Option{
+		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("nats disconnected", "connection", name, "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats reconnected", "connection", name) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			log.Warn("nats error", "connection", name, "error", err)
+		}),
+	}, options...)
+	if c.Creds != "" {
+		options = append(options, nats.UserCredentials(c.Creds))
+	}
+	nc, err := nats.Connect(c.URL, options...)
+	if err != nil {
+		return nil, fmt.Errorf("nats %s: %w", redactURL(c.URL), err)
+	}
+	return nc, nil
+}
+
+// serverLog passes the server's own log on; its notices are details to whoever reads ours.
+type serverLog struct{ log *slog.Logger }
+
+var _ server.Logger = (*serverLog)(nil)
+
+func (l *serverLog) Noticef(format string, v ...any) {
+	l.log.Debug("nats server", "message", fmt.Sprintf(format, v...))
+}
+func (l *serverLog) Warnf(format string, v ...any) {
+	l.log.Warn("nats server", "message", fmt.Sprintf(format, v...))
+}
+func (l *serverLog) Errorf(format string, v ...any) {
+	l.log.Error("nats server", "message", fmt.Sprintf(format, v...))
+}
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.log.Error("nats server", "message", fmt.Sprintf(format, v...))
+}
+func (l *serverLog) Debugf(format string, v ...any) {}
+func (l *serverLog) Tracef(format string, v ...any) {}
