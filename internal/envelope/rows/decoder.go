@@ -1,8 +1,16 @@
 package rows
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/foldline/foldline/internal/envelope"
 )
@@ -27,7 +35,7 @@ type TableRows struct {
 	Table  *Table
 	Record arrow.Record // of Table.Record(); released by whoever got it
 	Ops    []envelope.Op
-	Lines  []int // 0-based line of the message, per row
+	Lines  []int // 0-based row of the message, per row of the record
 }
 
 // Result is an accepted message. Release gives its records back.
@@ -44,10 +52,17 @@ func (r Result) Release() {
 	}
 }
 
+// maxKeptBuilds bounds the tables whose builders a decoder keeps between messages.
+const maxKeptBuilds = 64
+
 // Decoder decodes one message at a time and reuses its buffers between them. Not safe for concurrent use.
 type Decoder struct {
 	alloc  memory.Allocator
 	limits Limits
+	body   *jsontext.Decoder
+	row    *jsontext.Decoder // reads a row that stood before its table's name
+	kept   map[*Table]*build
+	active []*build // of the message at hand, in the order of their first row
 }
 
 // NewDecoder makes a decoder that builds its records with alloc, nil for the Go heap.
@@ -55,8 +70,199 @@ func NewDecoder(alloc memory.Allocator, limits Limits) *Decoder {
 	if alloc == nil {
 		alloc = memory.DefaultAllocator
 	}
-	return &Decoder{alloc: alloc, limits: limits.EnsureDefaults()}
+	return &Decoder{
+		alloc: alloc, limits: limits.EnsureDefaults(), kept: map[*Table]*build{},
+		body: jsontext.NewDecoder(new(bytes.Buffer)), row: jsontext.NewDecoder(new(bytes.Buffer)),
+	}
+}
+
+// Close releases the builders. The decoder may be used again.
+func (d *Decoder) Close() {
+	for t, b := range d.kept {
+		b.builder.Release()
+		delete(d.kept, t)
+	}
 }
 
 // Decode turns a message into records or refuses it whole; the error is an *envelope.Error.
-func (d *Decoder) Decode(m Message, lookup Lookup) (Result, error) { panic("pending") }
+func (d *Decoder) Decode(m Message, lookup Lookup) (Result, error) {
+	if err := d.admit(m); err != nil {
+		return Result{}, err
+	}
+	media, err := mediaOf(m.ContentType)
+	if err != nil {
+		return Result{}, err
+	}
+	if media == envelope.ContentArrow {
+		return Result{}, messageError(m, envelope.CodeUnsupportedContent, "Arrow streams are not accepted by this ingester; send NDJSON")
+	}
+	d.active = d.active[:0]
+	if err := d.lines(m, lookup); err != nil {
+		d.discard()
+		return Result{}, err
+	}
+	var r Result
+	for _, b := range d.active {
+		rows, dropped := b.take()
+		r.Tables = append(r.Tables, rows)
+		r.Rows += len(rows.Ops)
+		r.Dropped += dropped
+	}
+	return r, nil
+}
+
+func (d *Decoder) admit(m Message) error {
+	if len(m.Body) > d.limits.PayloadBytes {
+		return messageError(m, envelope.CodeTooLarge, fmt.Sprintf("a body of %d bytes, the limit is %d", len(m.Body), d.limits.PayloadBytes))
+	}
+	if len(m.Body) == 0 {
+		return messageError(m, envelope.CodeEmptyBody, "the body is empty")
+	}
+	return nil
+}
+
+// mediaOf is the content type without parameters. A parameter can only be a charset that means UTF-8.
+func mediaOf(contentType string) (string, error) {
+	switch contentType {
+	case "", envelope.ContentNDJSON:
+		return envelope.ContentNDJSON, nil
+	}
+	media, parameters, err := mime.ParseMediaType(contentType)
+	charset := strings.ToLower(parameters["charset"])
+	if err == nil && (charset == "" || charset == "utf-8" || charset == "us-ascii") {
+		switch media {
+		case envelope.ContentNDJSON, envelope.ContentJSON:
+			return envelope.ContentNDJSON, nil
+		case envelope.ContentArrow:
+			return envelope.ContentArrow, nil
+		}
+	}
+	return "", &envelope.Error{
+		Class: envelope.ClassInvalid, Code: envelope.CodeUnsupportedContent, Row: envelope.NoRow,
+		Reason: fmt.Sprintf("content type %s; send %s, %s or %s",
+			quote([]byte(contentType)), envelope.ContentNDJSON, envelope.ContentJSON, envelope.ContentArrow),
+	}
+}
+
+// lines reads the body as JSON objects, one a line. An object may be spread over lines, but two may not share one.
+func (d *Decoder) lines(m Message, lookup Lookup) error {
+	if !utf8.Valid(m.Body) {
+		return messageError(m, envelope.CodeBadUTF8, "the body is not UTF-8")
+	}
+	var fixed *build
+	if m.Table != "" {
+		var err error
+		if fixed, err = d.build(m.Table, lookup); err != nil {
+			return err
+		}
+	}
+	// We look for duplicate members where we look at members at all, at a fraction of the reader's cost.
+	d.body.Reset(bytes.NewBuffer(m.Body), jsontext.AllowDuplicateNames(true))
+	n := 0
+	for ; d.body.PeekKind() != 0; n++ {
+		if n == d.limits.Rows {
+			return messageError(m, envelope.CodeTooLarge, fmt.Sprintf("more than %d rows", d.limits.Rows))
+		}
+		if n > 0 && !newLine(m.Body[d.body.InputOffset():]) {
+			return rowError(m.Table, n, refuse(envelope.CodeBadLine, "rows stand on lines of their own"))
+		}
+		var err error
+		if fixed != nil {
+			if f := fixed.row(d.body, m.Op, n); f != nil {
+				err = rowError(m.Table, n, f)
+			}
+		} else {
+			err = d.line(lookup, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.end(m, n)
+}
+
+// end judges why no further value came.
+func (d *Decoder) end(m Message, rows int) error {
+	if len(bytes.TrimLeft(m.Body[d.body.InputOffset():], " \t\r\n")) > 0 {
+		_, err := d.body.ReadToken()
+		return rowError(m.Table, rows, syntaxFault(err))
+	}
+	if rows == 0 {
+		return messageError(m, envelope.CodeEmptyBody, "the body is empty")
+	}
+	return nil
+}
+
+// newLine tells whether the white space at the head of text holds a line end.
+func newLine(text []byte) bool {
+	for _, c := range text {
+		switch c {
+		case '\n':
+			return true
+		case ' ', '\t', '\r':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// build finds or makes the build of a table and counts it to the message at hand.
+func (d *Decoder) build(table string, lookup Lookup) (*build, error) {
+	for _, b := range d.active {
+		if b.table.spec.Table == table {
+			return b, nil
+		}
+	}
+	t, err := lookup(table)
+	if err != nil {
+		var e *envelope.Error
+		if errors.As(err, &e) {
+			return nil, e
+		}
+		return nil, &envelope.Error{
+			Class: envelope.ClassInvalid, Code: envelope.CodeUnknownTable, Table: table, Row: envelope.NoRow, Reason: err.Error(),
+		}
+	}
+	b, ok := d.kept[t]
+	if !ok {
+		if len(d.kept) >= maxKeptBuilds {
+			d.evict()
+		}
+		b = newBuild(t, d.alloc, d.limits)
+		d.kept[t] = b
+	}
+	d.active = append(d.active, b)
+	return b, nil
+}
+
+// evict throws the builds away that the message at hand does not use.
+func (d *Decoder) evict() {
+	for t, b := range d.kept {
+		used := false
+		for _, a := range d.active {
+			used = used || a == b
+		}
+		if !used {
+			b.builder.Release()
+			delete(d.kept, t)
+		}
+	}
+}
+
+// discard throws the half-filled builds of a refused message away.
+func (d *Decoder) discard() {
+	for _, b := range d.active {
+		b.builder.Release()
+		delete(d.kept, b.table)
+	}
+	d.active = d.active[:0]
+}
+
+func messageError(m Message, code envelope.Code, reason string) error {
+	return &envelope.Error{Class: envelope.ClassInvalid, Code: code, Table: m.Table, Row: envelope.NoRow, Reason: reason}
+}
+
+func rowError(table string, row int, f *fault) error {
+	return &envelope.Error{Class: envelope.ClassInvalid, Code: f.code, Table: table, Row: row, Field: f.path, Reason: f.reason}
+}

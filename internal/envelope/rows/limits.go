@@ -14,6 +14,9 @@ type Limits struct {
 	// KeyBytes bounds the Lance key bytes of one row, default DefaultKeyBytes: keys travel in filters, in the
 	// key index and in dead letters.
 	KeyBytes int
+	// RecordBytes bounds the fixed part of the records of one message, default DefaultRecordBytes: a row of a few
+	// bytes of JSON still takes the width of its whole table.
+	RecordBytes int
 	// StringBytes bounds one string or binary value, default DefaultStringBytes.
 	StringBytes int
 }
@@ -25,6 +28,7 @@ const (
 	DefaultColumns      = 1_024
 	DefaultNesting      = 16
 	DefaultKeyBytes     = 4 << 10
+	DefaultRecordBytes  = 64 << 20
 	DefaultStringBytes  = 4 << 20
 )
 
@@ -39,6 +43,7 @@ func (l Limits) EnsureDefaults() Limits {
 		{&l.Columns, DefaultColumns},
 		{&l.Nesting, DefaultNesting},
 		{&l.KeyBytes, DefaultKeyBytes},
+		{&l.RecordBytes, DefaultRecordBytes},
 		{&l.StringBytes, DefaultStringBytes},
 	} {
 		if *f.field <= 0 {

@@ -1,0 +1,227 @@
+package rows
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/foldline/foldline/internal/envelope"
+)
+
+// build collects the rows of one message for one table. It is kept by its decoder and used again; a build that
+// failed halfway is thrown away, for its builders are of unequal length.
+type build struct {
+	table   *Table
+	c       *compiler
+	builder *array.RecordBuilder
+	readers []reader
+	// seen[i] is the row's stamp when column i was met in it.
+	seen  []uint64
+	stamp uint64
+	// unknown holds the names of the row's dropped members.
+	unknown map[string]struct{}
+	dropped int
+	ops     []envelope.Op
+	lines   []int
+}
+
+func newBuild(t *Table, alloc memory.Allocator, limits Limits) *build {
+	b := &build{
+		table: t, c: &compiler{limits: limits}, builder: array.NewRecordBuilder(alloc, t.record),
+		seen: make([]uint64, len(t.isKey)), unknown: map[string]struct{}{},
+	}
+	for i, f := range t.spec.Arrow.Fields() {
+		b.readers = append(b.readers, b.c.newReader(f, f.Nullable, b.builder.Field(i)))
+	}
+	return b
+}
+
+// take ends the message: its rows, and an empty build.
+func (b *build) take() (TableRows, int) {
+	rows := TableRows{Table: b.table, Record: b.builder.NewRecord(), Ops: b.ops, Lines: b.lines}
+	dropped := b.dropped
+	b.ops, b.lines, b.dropped = nil, nil, 0
+	return rows, dropped
+}
+
+// row reads one JSON object as a row. The decoder stands before it.
+func (b *build) row(dec *jsontext.Decoder, op envelope.Op, line int) *fault {
+	if len(b.ops)+1 > b.c.limits.RecordBytes/b.table.width {
+		return refuse(envelope.CodeTooLarge, fmt.Sprintf(
+			"%d rows of at least %d bytes each, the limit is %d bytes", len(b.ops)+1, b.table.width, b.c.limits.RecordBytes))
+	}
+	if dec.PeekKind() != '{' {
+		return notObject(dec)
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxFault(err)
+	}
+	b.stamp++
+	clear(b.unknown)
+	keyBytes, members, next := 0, 0, 0
+	for dec.PeekKind() != '}' {
+		if members++; members > b.c.limits.Columns {
+			return refuse(envelope.CodeTooLarge, fmt.Sprintf("more than %d members", b.c.limits.Columns))
+		}
+		column, f := b.member(dec, op, next)
+		if f != nil {
+			return f
+		}
+		if column >= 0 {
+			next = column + 1
+			if b.table.isKey[column] {
+				keyBytes += b.keyBytes(column)
+			}
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxFault(err)
+	}
+	if keyBytes > b.c.limits.KeyBytes {
+		return refuse(envelope.CodeTooLarge, fmt.Sprintf("a key of %d bytes, the limit is %d", keyBytes, b.c.limits.KeyBytes)).under(b.table.spec.Key[0])
+	}
+	b.ops, b.lines = append(b.ops, op), append(b.lines, line)
+	return b.fill(op)
+}
+
+func notObject(dec *jsontext.Decoder) *fault {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return syntaxFault(err)
+	}
+	if raw.Kind() == 'n' {
+		return refuse(envelope.CodeNullBody, "a row is an object, not null")
+	}
+	return refuse(envelope.CodeBadLine, "a row is an object, not "+kindName(raw.Kind()))
+}
+
+// member reads one member of a row and returns its column, -1 for a dropped one. next is the column that follows
+// the one before: producers write members in the same order again and again.
+func (b *build) member(dec *jsontext.Decoder, op envelope.Op, next int) (int, *fault) {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return 0, syntaxFault(err)
+	}
+	name, f := b.c.name(raw)
+	if f != nil {
+		return 0, f
+	}
+	column, known := next, next < len(b.readers) && b.table.record.Field(next).Name == string(name)
+	if !known {
+		column, known = b.table.index[string(name)]
+	}
+	if !known {
+		return -1, b.drop(dec, name)
+	}
+	if b.seen[column] == b.stamp {
+		return 0, refuse(envelope.CodeDuplicateMember, "stands twice in the row").under(string(name))
+	}
+	b.seen[column] = b.stamp
+	if op == envelope.OpDelete && !b.table.isKey[column] {
+		b.readers[column].null()
+		return column, b.skip(dec).named(b.table.record.Field(column).Name)
+	}
+	f = b.readers[column].read(dec)
+	if f == nil {
+		return column, nil
+	}
+	if f.code == envelope.CodeNullInRequired && b.table.isKey[column] && f.path == "" {
+		f.code, f.reason = envelope.CodeMissingKey, "null in a key column"
+	}
+	return column, f.under(b.table.record.Field(column).Name)
+}
+
+// drop passes over a member that names no column, if the table allows it.
+func (b *build) drop(dec *jsontext.Decoder, name []byte) *fault {
+	if !b.table.spec.DropUnknown {
+		return refuse(envelope.CodeUnknownField, "the table has no such column").under(quote(name))
+	}
+	if _, twice := b.unknown[string(name)]; twice {
+		return refuse(envelope.CodeDuplicateMember, "stands twice in the row").under(quote(name))
+	}
+	b.unknown[string(name)] = struct{}{}
+	b.dropped++
+	return b.skip(dec).named(quote(name))
+}
+
+// skip passes over a value that is not kept; it has to be good JSON all the same.
+func (b *build) skip(dec *jsontext.Decoder) *fault {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return syntaxFault(err)
+	}
+	if k := raw.Kind(); k != '{' && k != '[' {
+		return nil
+	}
+	if depthOf(raw) > b.c.limits.Nesting {
+		return refuse(envelope.CodeTooDeep, fmt.Sprintf("nested deeper than %d", b.c.limits.Nesting))
+	}
+	// The row's decoder leaves duplicate members to us, who look only at what is kept.
+	if !raw.IsValid() {
+		return refuse(envelope.CodeDuplicateMember, "a member stands twice in an object")
+	}
+	return nil
+}
+
+// named is under for a fault that may be none.
+func (f *fault) named(name string) *fault {
+	if f == nil {
+		return nil
+	}
+	return f.under(name)
+}
+
+// depthOf counts the levels of a valid JSON value.
+func depthOf(raw jsontext.Value) int {
+	depth, deepest, inString := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// keyBytes is the Lance key bytes of the value just read into a key column: the text or eight bytes, and one byte
+// behind each column of a key of several.
+func (b *build) keyBytes(column int) int {
+	separator := 0
+	if len(b.table.spec.Key) > 1 {
+		separator = 1
+	}
+	switch b.table.record.Field(column).Type.ID() {
+	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY:
+		return b.c.last + separator
+	}
+	return 8 + separator
+}
+
+// fill appends a null for every column that the row left out.
+func (b *build) fill(op envelope.Op) *fault {
+	for i, r := range b.readers {
+		if b.seen[i] == b.stamp {
+			continue
+		}
+		field := b.table.spec.Arrow.Field(i)
+		if b.table.isKey[i] {
+			return refuse(envelope.CodeMissingKey, "a key column is missing").under(field.Name)
+		}
+		if op != envelope.OpDelete && !field.Nullable {
+			return refuse(envelope.CodeNullInRequired, "missing, and the column takes no null").under(field.Name)
+		}
+		r.null()
+	}
+	return nil
+}

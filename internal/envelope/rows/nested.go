@@ -1,0 +1,232 @@
+package rows
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/foldline/foldline/internal/envelope"
+)
+
+// compiler builds the readers of one table's builders and holds the buffers they share.
+type compiler struct {
+	limits Limits
+	names  []byte // an unquoted member name
+	chars  []byte // an unquoted string
+	bytes  []byte // decoded base64
+	last   int    // bytes of the string or binary value appended last
+}
+
+// unquote is the text of a JSON string, valid until the next call.
+func (c *compiler) unquote(raw jsontext.Value) ([]byte, *fault) {
+	if text, verbatim := verbatim(raw); verbatim {
+		return text, nil
+	}
+	text, err := jsontext.AppendUnquote(c.chars[:0], raw)
+	if err != nil {
+		return nil, syntaxFault(err)
+	}
+	c.chars = text
+	return text, nil
+}
+
+// name is unquote with a buffer of its own, valid until the next name.
+func (c *compiler) name(raw jsontext.Value) ([]byte, *fault) {
+	if text, verbatim := verbatim(raw); verbatim {
+		return text, nil
+	}
+	text, err := jsontext.AppendUnquote(c.names[:0], raw)
+	if err != nil {
+		return nil, syntaxFault(err)
+	}
+	c.names = text
+	return text, nil
+}
+
+func verbatim(raw jsontext.Value) ([]byte, bool) {
+	for _, b := range raw {
+		if b == '\\' {
+			return nil, false
+		}
+	}
+	return raw[1 : len(raw)-1], true
+}
+
+func (c *compiler) bounded(size int) *fault {
+	c.last = size
+	if size > c.limits.StringBytes {
+		return refuse(envelope.CodeTooLarge, fmt.Sprintf("a value of %d bytes, the limit is %d", size, c.limits.StringBytes))
+	}
+	return nil
+}
+
+// newReader is the reader of a field; nullable is the table's word, which the record's schema may relax.
+func (c *compiler) newReader(f arrow.Field, nullable bool, b array.Builder) reader {
+	switch b := b.(type) {
+	case *array.StructBuilder:
+		return c.newObject(f.Type.(*arrow.StructType), nullable, b)
+	case *array.FixedSizeListBuilder:
+		t := f.Type.(*arrow.FixedSizeListType)
+		return c.newList(t.ElemField(), nullable, b, int(t.Len()))
+	case *array.ListBuilder:
+		return c.newList(f.Type.(*arrow.ListType).ElemField(), nullable, b, -1)
+	case *array.LargeListBuilder:
+		return c.newList(f.Type.(*arrow.LargeListType).ElemField(), nullable, b, -1)
+	}
+	value := c.newScalar(f.Type, b)
+	if value == nil {
+		value = noJSONForm(f.Type)
+	}
+	return &scalar{builder: b, nullable: nullable, value: value}
+}
+
+func noJSONForm(t arrow.DataType) func(jsontext.Value) *fault {
+	return func(jsontext.Value) *fault {
+		return refuse(envelope.CodeBadValue, "a column of type "+t.String()+" has no JSON form; send an Arrow stream")
+	}
+}
+
+// list reads arrays; length is the exact count of elements, -1 for any.
+type list struct {
+	builder  array.ListLikeBuilder
+	element  reader
+	nullable bool
+	length   int
+}
+
+func (c *compiler) newList(e arrow.Field, nullable bool, b array.ListLikeBuilder, length int) reader {
+	return &list{builder: b, element: c.newReader(e, e.Nullable, b.ValueBuilder()), nullable: nullable, length: length}
+}
+
+// null of a list of fixed length has as many elements as any other; Arrow's builder appends them.
+func (l *list) null() { l.builder.AppendNull() }
+
+func (l *list) read(dec *jsontext.Decoder) *fault {
+	switch dec.PeekKind() {
+	case 'n':
+		return readNull(dec, l.nullable, l)
+	case '[':
+	default:
+		return readWrong(dec, "an array")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxFault(err)
+	}
+	l.builder.Append(true)
+	n := 0
+	for ; dec.PeekKind() != ']'; n++ {
+		if l.length >= 0 && n == l.length {
+			return refuse(envelope.CodeBadValue, fmt.Sprintf("more than %d elements", l.length))
+		}
+		if f := l.element.read(dec); f != nil {
+			return f.at(n)
+		}
+	}
+	if l.length >= 0 && n != l.length {
+		return refuse(envelope.CodeBadValue, fmt.Sprintf("%d elements, the column takes %d", n, l.length))
+	}
+	_, err := dec.ReadToken()
+	if err != nil {
+		return syntaxFault(err)
+	}
+	return nil
+}
+
+// object reads the objects of a struct column. Members that name no field are refused: a struct has no option for them.
+type object struct {
+	c        *compiler
+	builder  *array.StructBuilder
+	fields   []arrow.Field
+	readers  []reader
+	index    map[string]int
+	nullable bool
+}
+
+func (c *compiler) newObject(t *arrow.StructType, nullable bool, b *array.StructBuilder) reader {
+	o := &object{c: c, builder: b, fields: t.Fields(), index: make(map[string]int, t.NumFields()), nullable: nullable}
+	for i, f := range o.fields {
+		o.index[f.Name] = i
+		o.readers = append(o.readers, c.newReader(f, f.Nullable, b.FieldBuilder(i)))
+	}
+	return o
+}
+
+// null leaves a null in every child, so that the children stay as long as the struct; Arrow's builder appends them.
+func (o *object) null() { o.builder.AppendNull() }
+
+func (o *object) read(dec *jsontext.Decoder) *fault {
+	switch dec.PeekKind() {
+	case 'n':
+		return readNull(dec, o.nullable, o)
+	case '{':
+	default:
+		return readWrong(dec, "an object")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxFault(err)
+	}
+	o.builder.Append(true)
+	seen := make([]bool, len(o.fields))
+	for dec.PeekKind() != '}' {
+		if f := o.member(dec, seen); f != nil {
+			return f
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxFault(err)
+	}
+	for i, present := range seen {
+		if present {
+			continue
+		}
+		if !o.fields[i].Nullable {
+			return refuse(envelope.CodeNullInRequired, "missing, and the column takes no null").under(o.fields[i].Name)
+		}
+		o.readers[i].null()
+	}
+	return nil
+}
+
+func (o *object) member(dec *jsontext.Decoder, seen []bool) *fault {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return syntaxFault(err)
+	}
+	name, f := o.c.name(raw)
+	if f != nil {
+		return f
+	}
+	i, known := o.index[string(name)]
+	switch {
+	case !known:
+		return refuse(envelope.CodeUnknownField, "no such field").under(string(name))
+	case seen[i]:
+		return refuse(envelope.CodeDuplicateMember, "stands twice in the object").under(o.fields[i].Name)
+	}
+	seen[i] = true
+	if f := o.readers[i].read(dec); f != nil {
+		return f.under(o.fields[i].Name)
+	}
+	return nil
+}
+
+func readNull(dec *jsontext.Decoder, nullable bool, r reader) *fault {
+	if !nullable {
+		return refuse(envelope.CodeNullInRequired, "null in a column that takes none")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxFault(err)
+	}
+	r.null()
+	return nil
+}
+
+func readWrong(dec *jsontext.Decoder, want string) *fault {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return syntaxFault(err)
+	}
+	return wrongKind(raw, want)
+}
