@@ -1,0 +1,16 @@
+package ingest
+
+import "errors"
+
+// Why Run ended on its own; the caller should do what stands with each.
+var (
+	// ErrFenced: another epoch owns the lane, or its incarnation is closed. End the process.
+	ErrFenced = errors.New("ingest: fenced")
+	// ErrLogBehind: the log ends below the published cut, so it was restored from an older copy. An operator decides.
+	ErrLogBehind = errors.New("ingest: log behind the published cut")
+	// ErrGraphBehind: the log was released beyond the published cut, so the graph was restored from an older copy. An
+	// operator decides.
+	ErrGraphBehind = errors.New("ingest: graph behind the released log")
+	// ErrWrongGraph: the heads belong to another graph, or have fewer lanes.
+	ErrWrongGraph = errors.New("ingest: wrong graph")
+)
