@@ -1,0 +1,265 @@
+package fold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/wal"
+)
+
+// Folder turns cuts into publishes, one after the other.
+type Folder struct {
+	opts      Options
+	publisher Publisher
+	metrics   *metrics
+	trigger   chan struct{}
+
+	// tables are the versions opened last, by table id; a hint that the head row judges before each use.
+	mu     sync.Mutex
+	tables map[heads.TableID]*lance.Table
+
+	// marks are the lanes as the last look found them; Run's goroutine only.
+	marks []laneMark
+}
+
+// New makes a folder. It starts nothing.
+func New(o Options) (*Folder, error) {
+	o.EnsureDefaults()
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(o.Meter)
+	if err != nil {
+		return nil, fmt.Errorf("fold: instruments: %w", err)
+	}
+	return &Folder{
+		opts: o, publisher: o.Publisher, metrics: m,
+		trigger: make(chan struct{}, 1), tables: make(map[heads.TableID]*lance.Table),
+	}, nil
+}
+
+// Trigger asks Run for a fold now. It never blocks; several requests before the fold begins are one.
+func (f *Folder) Trigger() {
+	select {
+	case f.trigger <- struct{}{}:
+	default:
+	}
+}
+
+// FoldOnce folds what the lanes hold above the published cut, at most MaxRows and MaxBytes of it. It answers an empty
+// report when there is nothing. A lane that cannot take part is named in the report and does not stop the others; when no
+// lane can, that is an error. After an error the publisher may be used up (see [publisher.Publisher.Publish]); ErrFenced
+// means that another folder owns the graph.
+func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
+	start := f.opts.Clock()
+	snap, err := f.publisher.Refresh(ctx)
+	if err != nil {
+		return Report{}, fmt.Errorf("fold: refresh: %w", err)
+	}
+	c, err := f.chooseCut(ctx, snap)
+	if err != nil {
+		return Report{}, err
+	}
+	defer c.release()
+	if c.entries == 0 {
+		return Report{Lanes: c.failed}, nil
+	}
+	f.opts.Step("cut")
+	ctx, span := f.startSpan(ctx, c)
+	defer span.End()
+	report, err := f.foldCut(ctx, snap, c, start)
+	if err != nil {
+		span.RecordError(err)
+		f.metrics.failed(ctx, err)
+		return Report{Lanes: c.failed}, err
+	}
+	return report, nil
+}
+
+// foldCut prepares and publishes a cut that holds entries.
+func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, start time.Time) (Report, error) {
+	prepared, totals, err := f.prepare(ctx, snap, c)
+	if err != nil {
+		return Report{}, fmt.Errorf("fold: prepare: %w", err)
+	}
+	f.opts.Step("prepared")
+	published, err := f.publisher.Publish(ctx, prepared)
+	if err != nil {
+		return Report{}, fmt.Errorf("fold: publish fold %d: %w", prepared.Fold, err)
+	}
+	f.opts.Step("published")
+	now := f.opts.Clock()
+	report := Report{
+		Fold: prepared.Fold, Entries: c.entries, Rows: c.rows, Tables: len(prepared.Tables), Bytes: c.bytes,
+		Inserted: totals.inserted, Updated: totals.updated, Deleted: totals.deleted, Missing: totals.missing,
+		Rejected: published.Rejects, Duration: now.Sub(start), Lag: c.lag(now), More: c.more(), Lanes: c.failed,
+	}
+	f.mark(c)
+	f.metrics.published(ctx, report, totals.codes)
+	f.traceVisible(ctx, c, now)
+	f.opts.Notify(context.WithoutCancel(ctx), published)
+	f.opts.Step("notified")
+	return report, nil
+}
+
+// cut is what one fold takes: a part of every lane that has something.
+type cut struct {
+	lanes   []*laneCut
+	failed  []LaneError
+	entries int
+	rows    int
+	bytes   int64
+}
+
+func (c *cut) release() {
+	for _, l := range c.lanes {
+		l.release()
+	}
+}
+
+func (c *cut) more() bool {
+	for _, l := range c.lanes {
+		if l.more() {
+			return true
+		}
+	}
+	return false
+}
+
+// lag is the age of the cut's oldest entry.
+func (c *cut) lag(now time.Time) time.Duration {
+	var lag time.Duration
+	for _, l := range c.lanes {
+		if at, ok := l.oldest(); ok {
+			lag = max(lag, now.Sub(at))
+		}
+	}
+	return lag
+}
+
+// previous and through are the two ends of the cut, for the lanes that moved.
+func (c *cut) previous() []heads.Cut { return c.ends(func(l *laneCut) wal.Seq { return l.previous }) }
+func (c *cut) through() []heads.Cut  { return c.ends(func(l *laneCut) wal.Seq { return l.through }) }
+
+func (c *cut) ends(at func(*laneCut) wal.Seq) []heads.Cut {
+	var out []heads.Cut
+	for _, l := range c.lanes {
+		if len(l.batches) > 0 {
+			out = append(out, heads.Cut{Lane: l.lane, Incarnation: l.incarnation, Through: uint64(at(l)), Open: true})
+		}
+	}
+	return out
+}
+
+// chooseCut asks every lane how far it is synced, shares the budget among those that have something, and reads.
+func (f *Folder) chooseCut(ctx context.Context, snap *heads.Snapshot) (*cut, error) {
+	c := &cut{}
+	open := openLanes(snap, f.opts.Lanes)
+	errs := make([]error, len(open))
+	f.eachLane(open, func(i int, l *laneCut) { errs[i] = l.look(ctx, snap.Graph) })
+	backlog := int64(0)
+	f.marks = f.marks[:0]
+	for i, l := range open {
+		backlog += l.backlog
+		f.marks = append(f.marks, laneMark{source: l.source, folded: l.previous})
+		if errs[i] != nil {
+			c.failed = append(c.failed, LaneError{Lane: l.lane, Err: errs[i]})
+		} else if l.pending() {
+			c.lanes = append(c.lanes, l)
+		}
+	}
+	f.metrics.backlog.Record(ctx, backlog)
+	if len(c.lanes) > 0 {
+		b := share(budget{rows: f.opts.MaxRows, bytes: f.opts.MaxBytes}, len(c.lanes))
+		errs = make([]error, len(c.lanes))
+		f.eachLane(c.lanes, func(i int, l *laneCut) { errs[i] = l.read(ctx, b) })
+		c.take(errs)
+	}
+	if err := ctx.Err(); err != nil {
+		c.release()
+		return nil, err
+	}
+	return c, c.allFailed(len(open))
+}
+
+// take keeps the lanes that were read and sums them up.
+func (c *cut) take(errs []error) {
+	kept := c.lanes[:0]
+	for i, l := range c.lanes {
+		if errs[i] != nil {
+			l.release()
+			c.failed = append(c.failed, LaneError{Lane: l.lane, Err: errs[i]})
+			continue
+		}
+		kept = append(kept, l)
+		c.entries += l.entries
+		c.rows += l.rows
+		c.bytes += l.bytes
+	}
+	c.lanes = kept
+}
+
+// allFailed is an error when there are lanes and none could take part.
+func (c *cut) allFailed(lanes int) error {
+	if lanes == 0 || len(c.failed) < lanes {
+		return nil
+	}
+	errs := make([]error, len(c.failed))
+	for i, l := range c.failed {
+		errs[i] = fmt.Errorf("lane %d: %w", l.Lane, l.Err)
+	}
+	return fmt.Errorf("fold: no lane can be read: %w", errors.Join(errs...))
+}
+
+func (f *Folder) eachLane(lanes []*laneCut, do func(int, *laneCut)) {
+	var g errgroup.Group
+	g.SetLimit(f.opts.Parallel)
+	for i, l := range lanes {
+		g.Go(func() error { do(i, l); return nil })
+	}
+	_ = g.Wait() // the functions keep their errors themselves
+}
+
+// openLanes lists the open incarnations of the graph that have a reader.
+func openLanes(snap *heads.Snapshot, source func(uint32) wal.Source) []*laneCut {
+	var out []*laneCut
+	for _, c := range snap.Cuts {
+		if !c.Open {
+			continue
+		}
+		src := source(c.Lane)
+		if src == nil {
+			continue
+		}
+		out = append(out, &laneCut{
+			lane: c.Lane, incarnation: c.Incarnation, epoch: wal.Epoch(snap.LaneEpoch(c.Lane)), source: src,
+			previous: wal.Seq(c.Through), through: wal.Seq(c.Through),
+		})
+	}
+	return out
+}
+
+// openTable opens a table at its head version, from the cache when the head still names what was opened last.
+func (f *Folder) openTable(ctx context.Context, snap *heads.Snapshot, t heads.Table) (*lance.Table, error) {
+	f.mu.Lock()
+	cached := f.tables[t.ID]
+	f.mu.Unlock()
+	if cached != nil && cached.Version() == t.Head.Version && cached.TransactionUUID() == t.Head.Transaction {
+		return cached, nil
+	}
+	opened, err := snap.OpenTable(ctx, f.opts.Store, t.Key)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.tables[t.ID] = opened
+	f.mu.Unlock()
+	return opened, nil
+}

@@ -1,0 +1,92 @@
+package fold
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+)
+
+// metrics are the instruments of a folder.
+type metrics struct {
+	duration metric.Float64Histogram
+	rows     metric.Int64Counter
+	entries  metric.Int64Counter
+	rejected metric.Int64Counter
+	changed  metric.Int64Counter
+	lag      metric.Float64Gauge
+	backlog  metric.Int64Gauge
+	failures metric.Int64Counter
+}
+
+// newMetrics builds the instruments; a nil meter measures nothing.
+func newMetrics(m metric.Meter) (*metrics, error) {
+	if m == nil {
+		m = noop.NewMeterProvider().Meter("")
+	}
+	b := instruments{meter: m}
+	return &metrics{
+		duration: b.seconds("foldline.fold.duration", "time from choosing a cut to its publish"),
+		rows:     b.count("foldline.fold.rows", "{row}", "rows of published cuts, before coalescing"),
+		entries:  b.count("foldline.fold.entries", "{entry}", "entries of published cuts"),
+		rejected: b.count("foldline.fold.rejected", "{row}", "rows sent to the dead letters, by code"),
+		changed:  b.count("foldline.fold.changed", "{row}", "changes of published folds, by kind: inserted, updated, deleted, missing"),
+		lag:      b.gauge("foldline.fold.lag", "s", "age of the oldest entry of the last cut when it was published"),
+		backlog:  b.level("foldline.fold.backlog", "By", "unreleased bytes of all lanes when the last cut was chosen"),
+		failures: b.count("foldline.fold.failures", "{fold}", "folds that ended in an error, by class"),
+	}, errors.Join(b.errs...)
+}
+
+// instruments collects the errors of building instruments.
+type instruments struct {
+	meter metric.Meter
+	errs  []error
+}
+
+func keep[T any](b *instruments, v T, err error) T {
+	b.errs = append(b.errs, err)
+	return v
+}
+
+func (b *instruments) seconds(name, what string) metric.Float64Histogram {
+	v, err := b.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(what),
+		metric.WithExplicitBucketBoundaries(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60))
+	return keep(b, v, err)
+}
+
+func (b *instruments) count(name, unit, what string) metric.Int64Counter {
+	v, err := b.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(what))
+	return keep(b, v, err)
+}
+
+func (b *instruments) gauge(name, unit, what string) metric.Float64Gauge {
+	v, err := b.meter.Float64Gauge(name, metric.WithUnit(unit), metric.WithDescription(what))
+	return keep(b, v, err)
+}
+
+func (b *instruments) level(name, unit, what string) metric.Int64Gauge {
+	v, err := b.meter.Int64Gauge(name, metric.WithUnit(unit), metric.WithDescription(what))
+	return keep(b, v, err)
+}
+
+// published records a fold that landed.
+func (m *metrics) published(ctx context.Context, r Report, codes map[string]int) {
+	m.duration.Record(ctx, r.Duration.Seconds())
+	m.rows.Add(ctx, int64(r.Rows))
+	m.entries.Add(ctx, int64(r.Entries))
+	m.lag.Record(ctx, r.Lag.Seconds())
+	for kind, n := range map[string]int{"inserted": r.Inserted, "updated": r.Updated, "deleted": r.Deleted, "missing": r.Missing} {
+		if n > 0 {
+			m.changed.Add(ctx, int64(n), metric.WithAttributes(attribute.String("kind", kind)))
+		}
+	}
+	for code, n := range codes {
+		m.rejected.Add(ctx, int64(n), metric.WithAttributes(attribute.String("code", code)))
+	}
+}
+
+func (m *metrics) failed(ctx context.Context, err error) {
+	m.failures.Add(ctx, 1, metric.WithAttributes(attribute.String("class", classOf(err))))
+}

@@ -1,0 +1,135 @@
+package fold
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/hashicorp/go-multierror"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/publisher"
+	"github.com/foldline/foldline/wal"
+)
+
+// Publisher is what a folder needs of *publisher.Publisher.
+type Publisher interface {
+	Refresh(ctx context.Context) (*heads.Snapshot, error)
+	NextFold() uint64
+	PutDeleteKeys(ctx context.Context, fold uint64, table heads.Table, keys []string) (string, error)
+	Publish(ctx context.Context, prepared *publisher.Prepared) (*publisher.Published, error)
+}
+
+var _ Publisher = (*publisher.Publisher)(nil)
+
+// Limits and defaults.
+const (
+	defaultInterval    = time.Second
+	defaultMaxRows     = 1_000_000
+	defaultMaxBytes    = 128 << 20
+	defaultParallel    = 4
+	defaultBackoffMax  = 10 * time.Second
+	outputRecordRows   = 16 << 10 // rows of one record given to the fragment writer
+	outputRecordBytes  = 32 << 20 // and its bytes, about
+	maxMaxRows         = math.MaxInt32
+	maxMaxBytes        = 1 << 30 // a column of one output record stays below 2 GiB
+	triggerChecks      = 4       // backlog looks per interval
+	minTriggerInterval = 50 * time.Millisecond
+)
+
+// Options are the components and settings of a Folder.
+type Options struct {
+	// Publisher owns the graph under a folder epoch; required.
+	Publisher Publisher
+	// Reclaim makes a new Publisher after an error that used the old one up; Run calls it, with backoff. It decides
+	// whether this process may still try (a lease, say). nil = Run returns the error.
+	Reclaim func(ctx context.Context) (Publisher, error)
+	// Store and Root are where the graph's tables are; Store is required.
+	Store objstore.Store
+	Root  string
+	// Lanes gives the reader of a lane's log; required. It may answer nil for a lane that has no owner yet.
+	Lanes func(lane uint32) wal.Source
+
+	// Interval is the time between the starts of two folds when nothing asks for one earlier. Default 1 s.
+	Interval time.Duration
+	// MaxRows and MaxBytes (as stored in the log) bound a cut; what is above them waits for the next fold, which
+	// then follows at once. They also start a fold before its time. Defaults 1,000,000 and 128 MiB; at most 1 GiB.
+	MaxRows  int
+	MaxBytes int64
+	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 4.
+	Parallel int
+
+	// Notify tells the world of a publish: waiters, events. It gets a context that outlives a stop request by little;
+	// nil = nobody is told.
+	Notify func(ctx context.Context, p *publisher.Published)
+
+	// Logger, Meter and Tracer: nil discards.
+	Logger *slog.Logger
+	Meter  metric.Meter
+	Tracer trace.Tracer
+	// Clock is the wall clock of dead letters, lag and trace times. Default time.Now.
+	Clock func() time.Time
+	// Memory is where output columns are allocated. Default memory.DefaultAllocator.
+	Memory memory.Allocator
+	// Step is called at "cut", "prepared", "published" and "notified"; a test kills the process in it. nil = none.
+	Step func(step string)
+}
+
+// EnsureDefaults fills every zero field that has a default.
+func (o *Options) EnsureDefaults() {
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
+	}
+	if o.MaxRows == 0 {
+		o.MaxRows = defaultMaxRows
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	if o.Parallel == 0 {
+		o.Parallel = defaultParallel
+	}
+	if o.Notify == nil {
+		o.Notify = func(context.Context, *publisher.Published) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Tracer == nil {
+		o.Tracer = tracenoop.NewTracerProvider().Tracer("")
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Memory == nil {
+		o.Memory = memory.DefaultAllocator
+	}
+	if o.Step == nil {
+		o.Step = func(string) {}
+	}
+}
+
+// Validate reports all faults of the options together.
+func (o *Options) Validate() error {
+	var faults *multierror.Error
+	check := func(ok bool, text string) {
+		if !ok {
+			faults = multierror.Append(faults, fmt.Errorf("%w: %s", ErrInvalid, text))
+		}
+	}
+	check(o.Publisher != nil, "Publisher is required")
+	check(o.Store != nil, "Store is required")
+	check(o.Lanes != nil, "Lanes is required")
+	check(o.Interval > 0, "Interval must be positive")
+	check(o.MaxRows > 0 && o.MaxRows <= maxMaxRows, "MaxRows must be positive and fit in 31 bits")
+	check(o.MaxBytes > 0 && o.MaxBytes <= maxMaxBytes, "MaxBytes must be positive and at most 1 GiB")
+	check(o.Parallel > 0, "Parallel must be positive")
+	return faults.ErrorOrNil()
+}

@@ -1,0 +1,231 @@
+package fold
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/foldline/foldline/fence"
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/keys"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/wal"
+)
+
+// tablePlan is what a cut does to one table, before anything is written.
+type tablePlan struct {
+	in      *tableInput
+	table   heads.Table
+	base    *lance.Table
+	layouts []*layout // by chunk
+
+	changes   []change
+	numbers   *keyNumbers
+	hashes    []uint64                      // of the Lance key bytes, by key number
+	addresses map[string][]lance.RowAddress // of the keys that the table holds
+	verdicts  verdicts
+	refused   []refusal
+}
+
+// refusal is a row that goes to the dead letters.
+type refusal struct {
+	row   uint32 // number in the table's input
+	fault fault
+}
+
+// planTable makes the verdicts for one table (F3, F4).
+func (f *Folder) planTable(ctx context.Context, snap *heads.Snapshot, in *tableInput) (*tablePlan, error) {
+	p := &tablePlan{in: in}
+	reason := p.findTable(snap)
+	if reason != nil {
+		p.refuseAll(*reason)
+		return p, nil
+	}
+	var err error
+	if p.base, err = f.openTable(ctx, snap, p.table); err != nil {
+		return nil, err
+	}
+	if got := p.base.Schema().PrimaryKey(); !slices.Equal(got, p.table.PrimaryKey) {
+		return nil, fmt.Errorf("%w: its primary key is %q, the graph says %q", lance.ErrCorrupt, got, p.table.PrimaryKey)
+	}
+	if err = p.readKeys(); err != nil {
+		return nil, err
+	}
+	inTable, err := p.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.verdicts = decide(p.changes, inTable)
+	for _, row := range p.verdicts.rejected {
+		p.refused = append(p.refused, refusal{row, fault{code: CodeKeyExists, reason: "insert of a key that exists"}})
+	}
+	return p, nil
+}
+
+// findTable looks the table up; a reason is why it takes no rows.
+func (p *tablePlan) findTable(snap *heads.Snapshot) *fault {
+	var ok bool
+	p.table, ok = snap.TableByID(p.in.id)
+	switch {
+	case !ok:
+		p.table = heads.Table{ID: p.in.id, Key: fmt.Sprintf("table %d", p.in.id)}
+		return &fault{code: CodeTableUnknown, reason: "the graph has no such table"}
+	case !p.table.Enrolled || p.table.System:
+		return &fault{code: CodeTableUnknown, reason: "the table takes no rows from lanes"}
+	}
+	switch s := p.table.Head.State; s {
+	case heads.StateLive, heads.StateDuplicateKeys, "":
+		return nil
+	default:
+		return &fault{code: CodeTableUnavailable, reason: "the table is " + string(s)}
+	}
+}
+
+func (p *tablePlan) refuseAll(why fault) {
+	p.refused = make([]refusal, p.in.rows)
+	for i := range p.refused {
+		p.refused[i] = refusal{uint32(i), why}
+	}
+}
+
+// readKeys numbers the keys of all rows and refuses the rows that the table
+// cannot take.
+func (p *tablePlan) readKeys() error {
+	p.changes = make([]change, 0, p.in.rows)
+	p.numbers = newKeyNumbers(p.in.rows)
+	p.layouts = make([]*layout, len(p.in.chunks))
+	bySchema := make(map[wal.SchemaID]*layout)
+	for i, c := range p.in.chunks {
+		l := bySchema[c.table().Schema]
+		if l == nil {
+			var err error
+			l, err = newLayout(p.base.Schema().Arrow(), p.table.PrimaryKey,
+				p.table.UnknownFields == heads.DropUnknown, c.table().Record.Schema())
+			if err != nil {
+				return err
+			}
+			bySchema[c.table().Schema] = l
+		}
+		p.layouts[i] = l
+		if err := p.readChunk(c, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *tablePlan) readChunk(c chunk, l *layout) error {
+	if l.keyFault != nil {
+		for i, op := range c.table().Ops {
+			p.changes = append(p.changes, change{noKey, op})
+			p.refused = append(p.refused, refusal{uint32(c.first + i), *l.keyFault})
+		}
+		return nil
+	}
+	rec := c.table().Record
+	if err := l.keys.Bind(rec); err != nil {
+		return err
+	}
+	checks := l.checks(rec)
+	for i, op := range c.table().Ops {
+		if why := rowFault(l, c, checks, i, op); why != nil {
+			p.changes = append(p.changes, change{noKey, op})
+			p.refused = append(p.refused, refusal{uint32(c.first + i), *why})
+			continue
+		}
+		n := p.numbers.number([]byte(l.keys.Exact(i)))
+		if int(n) == len(p.hashes) {
+			p.hashes = append(p.hashes, keys.Hash(l.keys.Lance(i)))
+		}
+		p.changes = append(p.changes, change{n, op})
+	}
+	return nil
+}
+
+// rowFault says why the table cannot take a row, nil when it can. A delete
+// needs its key only (C72).
+func rowFault(l *layout, c chunk, checks []columnFault, row int, op wal.Op) *fault {
+	if l.keys.Null(row) {
+		return &fault{code: CodeNullKey, reason: "a key column is null"}
+	}
+	if op == wal.OpDelete {
+		return nil
+	}
+	for i := range checks {
+		if checks[i].refuses(c.table().Record, row) {
+			return &checks[i].fault
+		}
+	}
+	return nil
+}
+
+// find asks which keys the table holds, and where.
+func (p *tablePlan) find(ctx context.Context) ([]bool, error) {
+	inTable := make([]bool, len(p.numbers.keys))
+	if p.base.Rows() == 0 || len(inTable) == 0 {
+		return inTable, nil
+	}
+	wanted := make(fence.KeySet, len(inTable))
+	for i, key := range p.numbers.keys {
+		wanted[key] = p.hashes[i]
+	}
+	var err error
+	if p.addresses, err = fence.FindRows(ctx, p.base, wanted); err != nil {
+		return nil, fmt.Errorf("find rows: %w", err)
+	}
+	for key := range p.addresses {
+		inTable[p.numbers.numbers[key]] = true
+	}
+	return inTable, nil
+}
+
+// affected are the rows that go, per fragment: all live rows of each key that
+// is replaced or removed, so that a duplicate made by somebody else goes too.
+func (p *tablePlan) affected() map[uint64]*roaring.Bitmap {
+	out := make(map[uint64]*roaring.Bitmap)
+	for _, list := range [][]uint32{p.verdicts.replaced, p.verdicts.removed} {
+		for _, key := range list {
+			for _, a := range p.addresses[p.numbers.keys[key]] {
+				id := uint64(a.Fragment())
+				if out[id] == nil {
+					out[id] = roaring.New()
+				}
+				out[id].Add(a.Offset())
+			}
+		}
+	}
+	return out
+}
+
+// duplicates counts the touched keys that had more than one live row.
+func (p *tablePlan) duplicates() int {
+	n := 0
+	for _, at := range p.addresses {
+		if len(at) > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// createdHashes iterates over the hashes of the keys that appear.
+func (p *tablePlan) createdHashes(yield func(uint64) bool) {
+	for _, key := range p.verdicts.created {
+		if !yield(p.hashes[key]) {
+			return
+		}
+	}
+}
+
+// deletedKeys are the exact keys whose last operation is a delete, found or not.
+func (p *tablePlan) deletedKeys() []string {
+	out := make([]string, 0, len(p.verdicts.removed)+len(p.verdicts.absent))
+	for _, list := range [][]uint32{p.verdicts.removed, p.verdicts.absent} {
+		for _, key := range list {
+			out = append(out, p.numbers.keys[key])
+		}
+	}
+	return out
+}

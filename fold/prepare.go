@@ -1,0 +1,230 @@
+package fold
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/foldline/foldline/fence"
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/publisher"
+)
+
+// totals are what a fold did, over all tables.
+type totals struct {
+	inserted, updated, deleted, missing int
+	codes                               map[string]int // rejected rows by code
+}
+
+// prepared is one table's share of a prepared fold.
+type preparedTable struct {
+	plan    *tablePlan
+	commit  *publisher.PreparedTable // nil when the cut has no effect on the table
+	rejects []publisher.Reject
+}
+
+// prepare plans and writes all tables, then the dead letters.
+func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*publisher.Prepared, totals, error) {
+	fold := f.publisher.NextFold()
+	inputs := c.byTable()
+	tables := make([]preparedTable, len(inputs))
+	g, tableCtx := errgroup.WithContext(ctx)
+	g.SetLimit(f.opts.Parallel)
+	for i, in := range inputs {
+		g.Go(func() (err error) {
+			tables[i], err = f.prepareTable(tableCtx, snap, fold, in)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, totals{}, err
+	}
+	out := &publisher.Prepared{
+		Fold: fold, Previous: c.previous(), Cut: c.through(), Entries: c.entries, Rows: c.rows,
+	}
+	sum := totals{codes: make(map[string]int)}
+	var rejects []publisher.Reject
+	for i := range tables {
+		sum.add(&tables[i])
+		rejects = append(rejects, tables[i].rejects...)
+		if tables[i].commit != nil {
+			out.Tables = append(out.Tables, *tables[i].commit)
+		}
+	}
+	var err error
+	if out.Rejects, err = f.prepareRejects(ctx, snap, rejects); err != nil {
+		return nil, totals{}, fmt.Errorf("dead letters: %w", err)
+	}
+	out.RejectCount = len(rejects)
+	return out, sum, nil
+}
+
+func (t *totals) add(p *preparedTable) {
+	v := &p.plan.verdicts
+	t.inserted += len(v.created)
+	t.updated += len(v.replaced)
+	t.deleted += len(v.removed)
+	t.missing += v.missing
+	for _, r := range p.rejects {
+		t.codes[r.Code]++
+	}
+}
+
+// prepareTable makes one table's commit and dead letters. Errors name the table.
+func (f *Folder) prepareTable(ctx context.Context, snap *heads.Snapshot, fold uint64, in *tableInput) (preparedTable, error) {
+	plan, err := f.planTable(ctx, snap, in)
+	if err != nil {
+		return preparedTable{}, fmt.Errorf("table %d: %w", in.id, err)
+	}
+	out := preparedTable{plan: plan}
+	if out.rejects, err = f.rejectsOf(plan, fold); err != nil {
+		return preparedTable{}, fmt.Errorf("table %q: %w", plan.table.Key, err)
+	}
+	if n := plan.duplicates(); n > 0 {
+		f.opts.Logger.WarnContext(ctx, "keys with more than one live row", "table", plan.table.Key, "keys", n)
+	}
+	if !plan.verdicts.changesTable() {
+		return out, nil
+	}
+	if out.commit, err = f.writeTable(ctx, plan, fold); err != nil {
+		return preparedTable{}, fmt.Errorf("table %q: %w", plan.table.Key, err)
+	}
+	return out, nil
+}
+
+// writeTable uploads what the plan needs and builds the table's transaction.
+func (f *Folder) writeTable(ctx context.Context, p *tablePlan, fold uint64) (*publisher.PreparedTable, error) {
+	out := &publisher.PreparedTable{
+		Table: p.table, Base: p.base, Affected: p.affected(),
+		Inserted: len(p.verdicts.created), Updated: len(p.verdicts.replaced), Deleted: len(p.verdicts.removed),
+	}
+	update := &lance.Update{PreservedFields: preserved(p.base.Schema())}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		update.NewFragments, err = f.writeRows(ctx, p)
+		return err
+	})
+	g.Go(func() (err error) {
+		if len(out.Affected) > 0 {
+			update.UpdatedFragments, update.RemovedFragmentIDs, err = p.base.DeleteRows(ctx, out.Affected)
+		}
+		return err
+	})
+	g.Go(func() (err error) {
+		if deletes := p.deletedKeys(); len(deletes) > 0 {
+			out.DeleteKeys, err = f.publisher.PutDeleteKeys(ctx, fold, p.table, deletes)
+		}
+		return err
+	})
+	err := g.Wait()
+	if err != nil {
+		return nil, err
+	}
+	if update.Filter, err = fence.NewFilter(p.base.Schema(), p.createdHashes); err != nil {
+		return nil, err
+	}
+	out.Strict = p.strictRows(update.NewFragments)
+	out.Tx = lance.NewTransaction(p.base, update)
+	return out, nil
+}
+
+// preserved is the list that a merge-insert carries: all field ids, pre-order.
+func preserved(s *lance.Schema) []uint32 {
+	ids := s.FieldIDs()
+	out := make([]uint32, len(ids))
+	for i, id := range ids {
+		out[i] = uint32(id)
+	}
+	return out
+}
+
+// writeRows streams the rows that stand into new fragments.
+func (f *Folder) writeRows(ctx context.Context, p *tablePlan) ([]lance.Fragment, error) {
+	if len(p.verdicts.upserts) == 0 {
+		return nil, nil
+	}
+	refs := p.in.refs(p.verdicts.upserts)
+	step := p.in.recordRows()
+	return f.writeFragments(ctx, p.base, func(write func(arrow.Record) error) error {
+		for from := 0; from < len(refs); from += step {
+			rec, err := f.gatherRecord(p, refs[from:min(from+step, len(refs))])
+			if err == nil {
+				err = write(rec)
+				rec.Release()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeFragments runs a fragment writer over what feed gives it.
+func (f *Folder) writeFragments(ctx context.Context, base *lance.Table, feed func(write func(arrow.Record) error) error) ([]lance.Fragment, error) {
+	w := lance.NewFragmentWriter(ctx, f.opts.Store, base.Root(), base.Schema(), lance.WriteOptions{})
+	if err := feed(w.Write); err != nil {
+		_ = w.Abort() // the first error says what happened
+		return nil, err
+	}
+	return w.Finish()
+}
+
+// recordRows bounds an output record by rows and, from the average row of the
+// cut, by bytes.
+func (in *tableInput) recordRows() int {
+	var bytes, rows int64
+	for _, c := range in.chunks {
+		bytes += c.batch.Bytes
+		rows += int64(c.batch.Rows())
+	}
+	return int(max(1, min(outputRecordRows, outputRecordBytes/max(1, bytes/max(1, rows)))))
+}
+
+// gatherRecord builds one record in the table's schema.
+func (f *Folder) gatherRecord(p *tablePlan, refs []rowRef) (arrow.Record, error) {
+	g := newGatherer(f.opts.Memory, refs)
+	schema := p.base.Schema().Arrow()
+	columns := make([]arrow.Array, 0, schema.NumFields())
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	sources := make([]arrow.Array, len(p.in.chunks))
+	for i, field := range schema.Fields() {
+		for c := range sources {
+			sources[c] = nil
+			if at := p.layouts[c].columns[i]; at >= 0 {
+				sources[c] = p.in.chunks[c].table().Record.Column(at)
+			}
+		}
+		column, err := g.column(field.Type, sources)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", field.Name, err)
+		}
+		columns = append(columns, column)
+	}
+	return array.NewRecord(schema, columns, int64(len(refs))), nil
+}
+
+// strictRows places the strict inserts in the new fragments.
+func (p *tablePlan) strictRows(fragments []lance.Fragment) []publisher.StrictRow {
+	out := make([]publisher.StrictRow, 0, len(p.verdicts.strict))
+	fragment, first := 0, uint64(0)
+	for _, at := range p.verdicts.strict {
+		for uint64(at) >= first+fragments[fragment].PhysicalRows() {
+			first += fragments[fragment].PhysicalRows()
+			fragment++
+		}
+		c, ref := p.in.at(p.verdicts.upserts[at])
+		out = append(out, publisher.StrictRow{
+			Fragment: fragment, Offset: uint32(uint64(at) - first), Origin: p.in.chunks[c].origin(ref.row),
+		})
+	}
+	return out
+}
