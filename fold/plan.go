@@ -135,7 +135,7 @@ func (p *tablePlan) readChunk(c chunk, l *layout) error {
 			p.refused = append(p.refused, refusal{uint32(c.first + i), *why})
 			continue
 		}
-		n := p.numbers.number([]byte(l.keys.Exact(i)))
+		n := p.numbers.number(l.keys.ExactBytes(i))
 		if int(n) == len(p.hashes) {
 			p.hashes = append(p.hashes, keys.Hash(l.keys.Lance(i)))
 		}
