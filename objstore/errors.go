@@ -58,6 +58,8 @@ func classifyWrite(err error) error {
 		return nil
 	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
 		return fmt.Errorf("%w: %w", ErrInvalidKey, err)
+	case errors.Is(err, syscall.EFBIG):
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	default:
 		return classifyResource(err)
 	}

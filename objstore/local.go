@@ -110,7 +110,7 @@ func (l *Local) open(ctx context.Context, key string) (*os.File, fs.FileInfo, er
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	f, err := os.Open(l.path(key))
+	f, err := os.OpenFile(l.path(key), os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not wait at a pipe's end
 	if err != nil {
 		return nil, nil, classifyRead(err)
 	}
@@ -156,14 +156,14 @@ func (l *Local) Delete(ctx context.Context, key string) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil
-	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.EPERM) && l.isDir(key):
+	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.EPERM) && isDir(l.path(key)):
 		return nil // a directory is no object
 	}
 	return opError("delete", key, classifyWrite(err))
 }
 
-func (l *Local) isDir(key string) bool {
-	info, err := os.Lstat(l.path(key))
+func isDir(path string) bool {
+	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 

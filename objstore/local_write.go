@@ -141,7 +141,7 @@ func (u *localUpload) finish(place func(temp, path string) error) error {
 		return classifyWrite(err)
 	}
 	if err := place(u.temp, u.path); err != nil {
-		return classifyPlace(err)
+		return classifyPlace(u.path, err)
 	}
 	_ = os.Remove(u.temp) // after a link; after a rename it is gone. A leftover is swept later.
 	u.ended = true
@@ -185,8 +185,11 @@ func linkCount(info fs.FileInfo) uint64 {
 	return 0
 }
 
-func classifyPlace(err error) error {
+// classifyPlace classifies the error of giving a file the name path.
+func classifyPlace(path string, err error) error {
 	switch {
+	case isDir(path):
+		return fmt.Errorf("%w: it names a directory: %w", ErrInvalidKey, err)
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%w: %w", ErrExists, err)
 	case errors.Is(err, fs.ErrNotExist):
