@@ -37,7 +37,7 @@ const maxWaiting = 64
 type Options struct {
 	// Client writes the rows; required.
 	Client *client.Client
-	// Resolve reads the heads; required.
+	// Resolve reads the heads. Nil means that the feed ends when everything is acked and waits for no publish.
 	Resolve func(context.Context) (*heads.Snapshot, error)
 	// Published wakes the feed when a publish was announced; nil means polling only.
 	Published <-chan struct{}
@@ -75,7 +75,7 @@ func (f *Feed) Progress() Progress { return f.tracker.snapshot() }
 // Latencies are the latencies so far.
 func (f *Feed) Latencies() Latencies { return f.tracker.latencies() }
 
-// Run sends the inputs one after another and returns when heads show every acked row. It fails with a *RowError under
+// Run sends the inputs one after another and returns when heads show every acked row (without Resolve: when all is acked). It fails with a *RowError under
 // Stop, and with ErrRefused, after all else is visible, under Skip.
 func (f *Feed) Run(ctx context.Context, inputs []Input) error {
 	sent := make(chan struct{})
@@ -84,7 +84,9 @@ func (f *Feed) Run(ctx context.Context, inputs []Input) error {
 		defer close(sent)
 		return f.send(ctx, inputs)
 	})
-	g.Go(func() error { return f.watch(ctx, sent) })
+	if f.o.Resolve != nil {
+		g.Go(func() error { return f.watch(ctx, sent) })
+	}
 	if err := g.Wait(); err != nil {
 		return err
 	}

@@ -24,6 +24,10 @@ type Config struct {
 	Lane   uint32 `yaml:"lane" default:"0" help:"Lane that this ingester owns."`
 	Lanes  uint32 `yaml:"lanes" default:"1" help:"Lane count of a graph that is created now; fixed afterwards."`
 
+	// AcceptLoss closes another open incarnation of the lane although its entries may not all be folded. It is an
+	// operator's decision for one start, so the file cannot hold it.
+	AcceptLoss bool `yaml:"-" help:"Take the lane although another log of it is open; its unfolded entries stay behind."`
+
 	NATS    NATS    `yaml:"nats" embed:"" prefix:"nats-"`
 	WAL     WAL     `yaml:"wal" embed:"" prefix:"wal-"`
 	Ingest  Ingest  `yaml:"ingest" embed:"" prefix:"ingest-"`
@@ -81,7 +85,7 @@ type HTTP struct {
 
 // Log is how the process logs, to standard error.
 type Log struct {
-	Level  string `yaml:"level" default:"info" enum:"debug,info,warn,error" help:"Lowest level that is logged (${enum})."`
+	Level  string `yaml:"level" default:"" enum:",debug,info,warn,error" help:"Lowest level that is logged: debug, info, warn or error. Default info; foldline itself: warn."`
 	Format string `yaml:"format" default:"text" enum:"text,json" help:"Form of a log line (${enum})."`
 }
 

@@ -22,6 +22,9 @@ const (
 	maxPayloadBytes = 1 << 20
 )
 
+// ErrUnreachable says that no NATS server answers at the address; start one, or name another with --nats-url.
+var ErrUnreachable = errors.New("run: NATS is unreachable")
+
 // startServer starts a NATS server with JetStream that keeps its files in dir and listens on the loopback interface
 // only. Port 0 is DefaultPort, or any free port when that one is taken.
 func startServer(dir string, port int, log *slog.Logger) (*server.Server, error) {
@@ -57,8 +60,8 @@ func freePort() int {
 	return DefaultPort
 }
 
-// connect opens a connection that outlives restarts of the server.
-func connect(c NATS, name string, log *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
+// Connect opens a connection that outlives restarts of the server.
+func Connect(c NATS, name string, log *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
 	if c.URL == "" {
 		return nil, errors.New("nats.url: is required")
 	}
@@ -79,7 +82,7 @@ func connect(c NATS, name string, log *slog.Logger, options ...nats.Option) (*na
 	}
 	nc, err := nats.Connect(c.URL, options...)
 	if err != nil {
-		return nil, fmt.Errorf("nats %s: %w", redactURL(c.URL), err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, redactURL(c.URL), err)
 	}
 	return nc, nil
 }

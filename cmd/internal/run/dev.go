@@ -1,0 +1,136 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/objstore"
+)
+
+// DevOptions are the settings that only a development line has.
+type DevOptions struct {
+	Data DataDir
+	// Port of the embedded NATS server; 0 means DefaultPort when it is free, else any.
+	Port int
+}
+
+// Line is a development line that takes writes.
+type Line struct {
+	// URL is where its NATS server listens.
+	URL string
+	// Conn is a connection of the job's own.
+	Conn     *nats.Conn
+	Subjects envelope.Subjects
+
+	store                  objstore.Store
+	rows, folds, publishes atomic.Int64
+}
+
+// Counts is what the folder of a line has done since it started.
+type Counts struct {
+	// Rows have been in folds that were ready to be committed, Folds is their number, Publishes how many were published.
+	Rows, Folds, Publishes int64
+}
+
+// Resolve reads the current heads.
+func (l *Line) Resolve(ctx context.Context) (*heads.Snapshot, error) {
+	return heads.Resolve(ctx, l.store, graphRoot)
+}
+
+// Counts is what the folder has done so far.
+func (l *Line) Counts() Counts {
+	return Counts{Rows: l.rows.Load(), Folds: l.folds.Load(), Publishes: l.publishes.Load()}
+}
+
+// Published returns a channel that holds a token whenever a publish was announced after the last receive.
+func (l *Line) Published() (<-chan struct{}, error) {
+	wake := make(chan struct{}, 1)
+	_, err := l.Conn.Subscribe(l.Subjects.Published(), func(*nats.Msg) {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	return wake, err
+}
+
+// Dev runs the whole line in this process on one directory, and in it the job, which begins when writes are taken. The
+// line stops when the job returns or the context ends; the job's error is returned.
+func Dev(ctx context.Context, cfg Config, o DevOptions, deps Deps, job func(context.Context, *Line) error) (err error) {
+	unlock, err := o.Data.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if cfg.Root == "" {
+		cfg.Root = o.Data.Graph()
+	}
+	if cfg.WAL.Dir == "" {
+		cfg.WAL.Dir = o.Data.WAL()
+	}
+	server, err := startServer(o.Data.NATS(), o.Port, deps.Telemetry.Logger)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		server.Shutdown()
+		server.WaitForShutdown()
+	}()
+	cfg.NATS = NATS{URL: server.ClientURL()}
+	if err := o.Data.setServerURL(cfg.NATS.URL); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return runLine(ctx, cfg, deps, job)
+}
+
+func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Context, *Line) error) error {
+	line := &Line{URL: cfg.NATS.URL}
+	deps.Prepared = func(rows int) {
+		line.rows.Add(int64(rows))
+		line.folds.Add(1)
+	}
+	deps.Published = func() { line.publishes.Add(1) }
+	folding, err := open(ctx, cfg, deps, "foldline-folder")
+	if err != nil {
+		return err
+	}
+	defer folding.close()
+	f, err := newFolder(ctx, folding)
+	if err != nil {
+		return err
+	}
+	ingesting, err := open(ctx, cfg, deps, "foldline-ingester")
+	if err != nil {
+		return err
+	}
+	defer ingesting.close()
+	i, err := newIngester(ctx, ingesting)
+	if err != nil {
+		return err
+	}
+	if line.Conn, err = Connect(cfg.NATS, "foldline-dev", folding.log); err != nil {
+		return errors.Join(err, i.close())
+	}
+	defer line.Conn.Close()
+	line.Subjects, line.store = folding.subjects, folding.store
+
+	s := newStage(ctx)
+	s.run("http endpoint", func(ctx context.Context) error {
+		return endpoint(ctx, cfg.HTTP.Listen, deps.Telemetry.Handler(), i.ready, folding.log)
+	})
+	s.run("ingester", i.run)
+	s.run("folder", f.run)
+	s.run("job", func(ctx context.Context) error {
+		if err := i.wait(ctx); err != nil {
+			return err
+		}
+		return job(ctx, line)
+	})
+	return errors.Join(s.wait(), i.close())
+}

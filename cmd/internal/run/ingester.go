@@ -1,0 +1,141 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/foldline/foldline/internal/ingest"
+	"github.com/foldline/foldline/publisher"
+	"github.com/foldline/foldline/wal"
+)
+
+// readyPoll is how often a start waits for the next look at a component that has no event for it.
+const readyPoll = 5 * time.Millisecond
+
+// Ingester serves one lane until the context ends: it opens the log, claims the lane's epoch, takes writes and serves
+// the log to folders. It needs root, nats.url and wal.dir.
+func Ingester(ctx context.Context, cfg Config, deps Deps) error {
+	if err := cfg.Require("root", "nats.url", "wal.dir"); err != nil {
+		return err
+	}
+	p, err := open(ctx, cfg, deps, "foldline-ingester")
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	i, err := newIngester(ctx, p)
+	if err != nil {
+		return err
+	}
+	s := newStage(ctx)
+	s.run("http endpoint", func(ctx context.Context) error {
+		return endpoint(ctx, cfg.HTTP.Listen, p.deps.Telemetry.Handler(), i.ready, p.log)
+	})
+	s.run("ingester", i.run)
+	return errors.Join(s.wait(), i.close())
+}
+
+// ingester is a lane's log and what serves it.
+type ingester struct {
+	*parts
+	wal      *wal.Log
+	ingester *ingest.Ingester
+}
+
+// newIngester opens the log and claims the lane, so that every sequence it gives is new.
+func newIngester(ctx context.Context, p *parts) (*ingester, error) {
+	log, err := wal.Open(ctx, wal.Options{
+		Dir: p.cfg.WAL.Dir, Graph: p.cfg.Graph, Lane: p.cfg.Lane, MaxBytes: int64(p.cfg.WAL.MaxBytes),
+		DedupeWindow: p.cfg.Dedupe.Window, DedupeMax: p.cfg.Dedupe.Max,
+		Logger: p.log, Meter: p.deps.Telemetry.Meter("wal"), Clock: p.deps.Clock,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wal %s: %w", p.cfg.WAL.Dir, err)
+	}
+	i := &ingester{parts: p, wal: log}
+	if err := i.begin(ctx); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return i, nil
+}
+
+func (i *ingester) begin(ctx context.Context) error {
+	claim := publisher.LaneClaim{Lane: i.cfg.Lane, Incarnation: i.wal.Incarnation(), AcceptLoss: i.cfg.AcceptLoss}
+	epoch, err := publisher.ClaimLane(ctx, i.publisherOptions(), claim)
+	if err != nil {
+		return fmt.Errorf("lane %d: %w", claim.Lane, err)
+	}
+	i.log.Info("lane epoch claimed", "lane", claim.Lane, "incarnation", claim.Incarnation, "epoch", epoch)
+	if err := i.wal.Begin(wal.Epoch(epoch)); err != nil {
+		return fmt.Errorf("lane %d: %w", claim.Lane, err)
+	}
+	i.ingester, err = ingest.New(ingest.Options{
+		Conn: i.nc, Log: steppedLog{i.wal, i.deps.Step}, Store: i.store, Root: graphRoot,
+		Graph: i.cfg.Graph, Prefix: i.cfg.Prefix, Lane: i.cfg.Lane,
+		MaxInFlightBytes: int64(i.cfg.Ingest.MaxBytes), Logger: i.parts.log, Clock: i.deps.Clock,
+		Meter: i.deps.Telemetry.Meter("ingest"), Tracer: i.deps.Telemetry.Tracer("ingest"),
+	})
+	return err
+}
+
+// run serves until the context ends, then stops in the order of the flow: intake first, and the log only when nothing
+// waits for it any more.
+func (i *ingester) run(ctx context.Context) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	intake, stopIntake := context.WithCancel(ctx)
+	defer stopIntake()
+	var g errgroup.Group
+	below := func(f func() error) {
+		g.Go(func() error {
+			// Without its log an ingester takes nothing.
+			defer stopIntake()
+			return f()
+		})
+	}
+	below(func() error { return i.wal.Run(serving) })
+	below(func() error {
+		return wal.Serve(serving, i.nc, wal.ReadSubjects{Read: i.subjects.LaneRead(i.cfg.Lane), Status: i.subjects.LaneStatus(i.cfg.Lane)}, i.wal)
+	})
+	err := i.ingester.Run(intake)
+	stop()
+	return errors.Join(err, g.Wait())
+}
+
+func (i *ingester) ready(context.Context) error { return i.ingester.Ready() }
+
+// wait returns when requests are served.
+func (i *ingester) wait(ctx context.Context) error {
+	poll := time.NewTicker(readyPoll)
+	defer poll.Stop()
+	for i.ingester.Ready() != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
+	}
+	return nil
+}
+
+func (i *ingester) close() error { return i.wal.Close() }
+
+// steppedLog marks the points around a release.
+type steppedLog struct {
+	*wal.Log
+	step func(string)
+}
+
+func (l steppedLog) Release(ctx context.Context, through wal.Seq) error {
+	if l.step == nil {
+		return l.Log.Release(ctx, through)
+	}
+	l.step("release.before")
+	err := l.Log.Release(ctx, through)
+	l.step("release.after")
+	return err
+}
