@@ -2,91 +2,151 @@ package wal
 
 import (
 	"context"
-	"iter"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/nats-io/nats.go"
+	"github.com/cockroachdb/pebble/v2"
 )
 
 const maxGraphBytes = 256
 
 // Log is the durable log of one lane, owned by one process at a time.
-type Log struct{}
+type Log struct {
+	opts    Options
+	id      identity
+	db      *pebble.DB
+	lock    *pebble.Lock
+	metrics *instruments
+	fault   fault
+	space   spaceGuard
+	schemas schemaCache
 
-// Open opens or creates the log in opts.Dir, replays what a crash left, and
-// mints the incarnation of an empty directory. It fails with [ErrLocked]
-// (naming the holder), [ErrFormat], [ErrIdentity] or [ErrCorrupt].
-func Open(ctx context.Context, opts Options) (*Log, error) { panic("pending") }
+	// synced is the synced-through mark: the bound of every reader. The syncer
+	// moves it, in order, after each sync.
+	synced   atomic.Uint64
+	released atomic.Uint64
+	epoch    atomic.Uint64
+	syncs    atomic.Uint64
+
+	queue queue
+
+	// releasing serialises Release.
+	releasing sync.Mutex
+
+	// mu guards the counts that belong to the marks.
+	mu            sync.Mutex
+	totalSynced   totals
+	totalReleased totals
+	syncedAt      int64 // log time of the newest synced value
+
+	// Owned by the committer.
+	commit committer
+
+	closing sync.Once
+	closed  atomic.Bool
+}
 
 // Incarnation is the ULID minted when the directory was created.
-func (l *Log) Incarnation() string { panic("pending") }
+func (l *Log) Incarnation() string { return l.id.Incarnation }
 
 // Begin admits entries under an epoch that the caller has claimed for the
-// lane. The epoch must be above every one the log has used: [ErrFenced].
-func (l *Log) Begin(epoch Epoch) error { panic("pending") }
-
-// Run commits what is appended until ctx ends: one Pebble batch and one sync
-// for all that has arrived. On a clean stop everything appended is synced and
-// answered, and it returns nil; a failed log returns [ErrFault] with the cause.
-func (l *Log) Run(ctx context.Context) error { panic("pending") }
-
-// Append hands over an entry and returns at once. It retains the records it
-// keeps; the caller may release its own references after the call.
-// When Append returns nil, done is called exactly once, from the log's own
-// goroutine, after the sync: it must not block. When Append returns an error
-// ([ErrInvalid], [ErrTooLarge], [ErrUnsupported], [ErrBusy], [ErrNotReady]),
-// done is never called and nothing is durable. done's error is
-// [ErrMsgIDReused], [ErrUnknownOutcome] or [ErrNotReady].
-func (l *Log) Append(ctx context.Context, e Entry, done func(Receipt, error)) error {
-	panic("pending")
+// lane. The epoch must be above every one the log has used, else [ErrFenced].
+// It may be called once for each open log.
+func (l *Log) Begin(epoch Epoch) error {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	used := max(Seq(l.synced.Load()).Epoch(), Epoch(l.epoch.Load()))
+	if epoch == 0 || epoch > MaxEpoch {
+		return wrapf(ErrInvalid, "wal: epoch %d", epoch)
+	}
+	if epoch <= used {
+		return wrapf(ErrFenced, "wal: epoch %d, the log has used %d", epoch, used)
+	}
+	if l.epoch.Load() != 0 {
+		return wrapf(ErrInvalid, "wal: epoch %d begun twice", epoch)
+	}
+	l.epoch.Store(uint64(epoch))
+	l.opts.Logger.Info("wal epoch begun", "lane", l.id.Lane, "incarnation", l.id.Incarnation, "epoch", uint64(epoch))
+	return nil
 }
-
-// Release removes all entries up to and including through, a value boundary
-// that is at most the synced-through mark. Repeating it is harmless.
-func (l *Log) Release(ctx context.Context, through Seq) error { panic("pending") }
 
 // Status implements [Source].
-func (l *Log) Status(ctx context.Context) (Status, error) { panic("pending") }
-
-// Read implements [Source].
-func (l *Log) Read(ctx context.Context, req ReadRequest) iter.Seq2[*Batch, error] { panic("pending") }
-
-// Close ends the log. Run must have returned.
-func (l *Log) Close() error { panic("pending") }
-
-// SchemaIDOf gives the id under which the log stores a schema. Schemas with
-// equal fields, types, nullability and metadata have equal ids.
-func SchemaIDOf(s *arrow.Schema) (SchemaID, error) { panic("pending") }
-
-// ReadSubjects are the subjects of a lane's readers.
-type ReadSubjects struct{ Read, Status string }
-
-// LaneSubjects gives `<prefix>.<graph>.lane.<n>.read` and `….status`.
-func LaneSubjects(prefix, graph string, lane uint32) ReadSubjects { panic("pending") }
-
-// Serve answers remote readers of l until ctx ends.
-func Serve(ctx context.Context, nc *nats.Conn, subjects ReadSubjects, l *Log) error {
-	panic("pending")
+func (l *Log) Status(context.Context) (Status, error) {
+	l.mu.Lock()
+	unreleased := l.totalSynced.minus(l.totalReleased)
+	syncedAt := l.syncedAt
+	l.mu.Unlock()
+	s := Status{
+		Graph: l.id.Graph, Lane: l.id.Lane, Incarnation: l.id.Incarnation,
+		Epoch:         Epoch(l.epoch.Load()),
+		SyncedThrough: Seq(l.synced.Load()), ReleasedThrough: Seq(l.released.Load()),
+		Entries: int64(unreleased.Entries), Rows: int64(unreleased.Rows), Bytes: int64(unreleased.Bytes),
+		Syncs: l.syncs.Load(),
+	}
+	if syncedAt != 0 {
+		s.SyncedAt = time.UnixMicro(syncedAt)
+	}
+	if err := l.admission(); err != nil {
+		s.Fault = err.Error()
+	}
+	s.Ready = s.Fault == ""
+	return s, nil
 }
 
-// Remote reads a lane's log over NATS.
-type Remote struct{}
-
-// RemoteOptions tune a [Remote]; the zero value means defaults.
-type RemoteOptions struct{}
-
-// NewRemote makes a reader of the lane at subjects.
-func NewRemote(nc *nats.Conn, subjects ReadSubjects, opts RemoteOptions) *Remote { panic("pending") }
-
-// Status implements [Source].
-func (r *Remote) Status(ctx context.Context) (Status, error) { panic("pending") }
-
-// Read implements [Source].
-func (r *Remote) Read(ctx context.Context, req ReadRequest) iter.Seq2[*Batch, error] {
-	panic("pending")
+// admission says why the log takes no entries, nil when it does.
+func (l *Log) admission() error {
+	if err := l.fault.get(); err != nil {
+		return err
+	}
+	if l.closed.Load() {
+		return ErrClosed
+	}
+	if l.epoch.Load() == 0 {
+		return wrapf(ErrNotReady, "wal: no epoch begun")
+	}
+	return l.fault.storage()
 }
 
-var (
-	_ Source = (*Log)(nil)
-	_ Source = (*Remote)(nil)
-)
+// unreleasedBytes counts what is synced and not released.
+func (l *Log) unreleasedBytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(l.totalSynced.Bytes - l.totalReleased.Bytes)
+}
+
+// Close ends the log. Run must have returned. A log that failed inside the
+// storage engine is left locked until the process ends, because the engine
+// cannot be stopped safely then.
+func (l *Log) Close() error {
+	var err error
+	l.closing.Do(func() {
+		l.closed.Store(true)
+		l.queue.stop()
+		l.queue.refuse(ErrClosed)
+		err = l.closeStore()
+	})
+	return err
+}
+
+func (l *Log) closeStore() error {
+	if err := l.metrics.gauges.Unregister(); err != nil {
+		l.opts.Logger.Warn("wal gauges not unregistered", "error", err)
+	}
+	if l.fault.poisoned() {
+		return l.fault.get()
+	}
+	err := l.guarded("close", l.db.Close)
+	return errors.Join(err, l.lock.Close())
+}
+
+// schema gives a stored schema to a reader.
+func (l *Log) schema(id SchemaID) (*arrow.Schema, error) {
+	s, err := l.schemas.byID(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.schema, nil
+}

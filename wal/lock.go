@@ -1,0 +1,58 @@
+package wal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	storeName  = "store"  // Pebble's directory, which has the lock file
+	holderName = "HOLDER" // who holds the lock; for people, never for decisions
+	holderMax  = 4096
+)
+
+// holder names the process that has a log open.
+type holder struct {
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"`
+}
+
+// lockDir takes the directory's lock, which the operating system drops when the
+// process ends, and leaves the holder's name beside it.
+func lockDir(fs vfs.FS, dir string, now time.Time) (*pebble.Lock, error) {
+	lock, err := pebble.LockDirectory(fs.PathJoin(dir, storeName), fs)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s %s: %v", ErrLocked, dir, describeHolder(fs, dir), err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	text, err := json.Marshal(holder{PID: os.Getpid(), Host: host, Since: now})
+	if err == nil {
+		err = writeFile(fs, dir, holderName, text)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("wal: name the holder of %s: %w", dir, err), lock.Close())
+	}
+	return lock, nil
+}
+
+func describeHolder(fs vfs.FS, dir string) string {
+	var h holder
+	data, err := readFile(fs, fs.PathJoin(dir, holderName), holderMax)
+	if err != nil || json.Unmarshal(data, &h) != nil {
+		return "(holder unknown)"
+	}
+	return fmt.Sprintf("(pid %d on %q since %s)", h.PID, h.Host, h.Since.Format(time.RFC3339))
+}
+
+func isNotExist(err error) bool { return oserror.IsNotExist(err) }
