@@ -159,11 +159,11 @@ func (d *Decoder) lines(m Message, lookup Lookup) error {
 	// We look for duplicate members where we look at members at all, at a fraction of the reader's cost.
 	d.body.Reset(bytes.NewBuffer(m.Body), jsontext.AllowDuplicateNames(true))
 	n := 0
-	for ; d.body.PeekKind() != 0; n++ {
+	for kind := d.body.PeekKind(); kind != 0; n, kind = n+1, d.body.PeekKind() {
 		if n == d.limits.Rows {
 			return messageError(m, envelope.CodeTooLarge, fmt.Sprintf("more than %d rows", d.limits.Rows))
 		}
-		if n > 0 && !newLine(m.Body[d.body.InputOffset():]) {
+		if n > 0 && kind == '{' && !newLine(m.Body[d.body.InputOffset():]) {
 			return rowError(m.Table, n, refuse(envelope.CodeBadLine, "rows stand on lines of their own"))
 		}
 		var err error
