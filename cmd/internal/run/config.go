@@ -125,7 +125,7 @@ func (t Table) KeyColumns() []string {
 
 // Validate reports every fault of the settings at once, before anything is opened.
 func (c *Config) Validate() error {
-	var faults *multierror.Error
+	faults := &multierror.Error{ErrorFormat: oneLine}
 	bad := func(name, format string, args ...any) {
 		faults = multierror.Append(faults, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 	}
@@ -165,7 +165,7 @@ func (c *Config) Validate() error {
 // Require reports the named settings that are empty, all at once.
 func (c *Config) Require(names ...string) error {
 	values := map[string]string{"root": c.Root, "nats.url": c.NATS.URL, "wal.dir": c.WAL.Dir}
-	var faults *multierror.Error
+	faults := &multierror.Error{ErrorFormat: oneLine}
 	for _, name := range names {
 		if values[name] == "" {
 			faults = multierror.Append(faults, fmt.Errorf("%s: is required (flag --%s)", name, flagName(name)))
@@ -176,7 +176,7 @@ func (c *Config) Require(names ...string) error {
 
 // Validate reports every fault of a declaration at once.
 func (t Table) Validate() error {
-	var faults *multierror.Error
+	faults := &multierror.Error{ErrorFormat: oneLine}
 	bad := func(format string, args ...any) {
 		faults = multierror.Append(faults, fmt.Errorf("table %q: "+format, append([]any{t.Table}, args...)...))
 	}
@@ -214,6 +214,15 @@ func (t Table) Validate() error {
 		bad("unknown_fields is refuse or drop, not %q", u)
 	}
 	return faults.ErrorOrNil()
+}
+
+// oneLine writes several faults behind each other.
+func oneLine(faults []error) string {
+	text := make([]string, len(faults))
+	for i, f := range faults {
+		text[i] = f.Error()
+	}
+	return strings.Join(text, "; ")
 }
 
 // Bytes is a size: a number of bytes, or one with a unit (KB, MB, GB by 1000; KiB, MiB, GiB by 1024).

@@ -21,7 +21,7 @@ func parse(t *testing.T, file string, args ...string) (*Config, error) {
 		require.NoError(t, os.WriteFile(DefaultFile, []byte(file), 0o644))
 	}
 	cli := &testCLI{}
-	_, _, err := Parse("test", "test", cli, &cli.Config, args)
+	_, err := Parse("test", "test", cli, &cli.Config, args)
 	return &cli.Config, err
 }
 

@@ -49,9 +49,9 @@ func (l *Line) Counts() Counts {
 }
 
 // Published returns a channel that holds a token whenever a publish was announced after the last receive.
-func (l *Line) Published() (<-chan struct{}, error) {
+func Published(nc *nats.Conn, subjects envelope.Subjects) (<-chan struct{}, error) {
 	wake := make(chan struct{}, 1)
-	_, err := l.Conn.Subscribe(l.Subjects.Published(), func(*nats.Msg) {
+	_, err := nc.Subscribe(subjects.Published(), func(*nats.Msg) {
 		select {
 		case wake <- struct{}{}:
 		default:

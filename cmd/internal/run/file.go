@@ -25,23 +25,22 @@ const (
 // Parse reads the command line into cli, a kong structure that embeds *cfg, and fills what the line leaves out from the
 // environment and from the settings file (--config, FOLDLINE_CONFIG, or foldline.yaml). An unknown key of the file is
 // an error. The result is valid: kong calls Config.Validate, which reports every fault at once.
-func Parse(name, description string, cli any, cfg *Config, args []string, options ...kong.Option) (*kong.Kong, *kong.Context, error) {
+func Parse(name, description string, cli any, cfg *Config, args []string, options ...kong.Option) (*kong.Context, error) {
 	options = append([]kong.Option{
 		kong.Name(name), kong.Description(description),
-		kong.DefaultEnvars(envPrefix), kong.UsageOnError(),
+		kong.DefaultEnvars(envPrefix),
 	}, options...)
 	file, err := loadFile(args)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	options = append(options, kong.Resolvers(file))
 	parser, err := kong.New(cli, options...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cfg.Tables = file.tables
-	parsed, err := parser.Parse(args)
-	return parser, parsed, err
+	return parser.Parse(args)
 }
 
 // file is a settings file, flattened to the names that flags have.

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/foldline/foldline/heads"
+)
+
+type headsCmd struct {
+	JSON bool `help:"One JSON object."`
+}
+
+// headsView is the JSON of heads. Sequences are decimal strings, because they need more bits than a JSON number keeps.
+type headsView struct {
+	Graph       string      `json:"graph"`
+	Version     uint64      `json:"version"`
+	Commit      string      `json:"commit"`
+	CreatedAt   time.Time   `json:"created_at"`
+	Fold        uint64      `json:"fold"`
+	FolderEpoch uint64      `json:"folder_epoch"`
+	Folder      string      `json:"folder"`
+	Lanes       uint32      `json:"lanes"`
+	Tables      []tableView `json:"tables"`
+	Cuts        []cutView   `json:"cuts"`
+}
+
+type tableView struct {
+	Table       string   `json:"table"`
+	ID          uint64   `json:"id"`
+	Path        string   `json:"path"`
+	Version     uint64   `json:"version"`
+	Transaction string   `json:"transaction"`
+	Rows        uint64   `json:"rows"`
+	State       string   `json:"state"`
+	Key         []string `json:"key"`
+	Enrolled    bool     `json:"enrolled"`
+	System      bool     `json:"system,omitempty"`
+}
+
+type cutView struct {
+	Lane        uint32 `json:"lane"`
+	Incarnation string `json:"incarnation"`
+	Through     uint64 `json:"through,string"`
+	Open        bool   `json:"open"`
+}
+
+func (c *headsCmd) Run(ctx context.Context, e *env) error {
+	_, s, err := e.graph(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(e.stdout, newHeadsView(s))
+	}
+	fmt.Fprintf(e.stdout, "graph %s  manifest version %d  commit %s  fold %d  folder epoch %d (%s)\n\n",
+		s.Graph, s.Version, s.Commit.ID, s.Fold, s.FolderEpoch, s.FolderOwner)
+	t := columns(e.stdout)
+	fmt.Fprintln(t, "TABLE\tVERSION\tROWS\tSTATE\tPATH")
+	for _, h := range s.Tables {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", h.Key, h.Head.Version, h.Head.Rows, h.Head.State, h.Path)
+	}
+	fmt.Fprintln(t, "\nLANE\tINCARNATION\tCUT\tOPEN")
+	for _, c := range s.Cuts {
+		fmt.Fprintf(t, "%d\t%s\t%d\t%t\n", c.Lane, c.Incarnation, c.Through, c.Open)
+	}
+	return t.Flush()
+}
+
+func newHeadsView(s *heads.Snapshot) headsView {
+	v := headsView{
+		Graph: s.Graph, Version: s.Version, Commit: s.Commit.ID, CreatedAt: s.Commit.CreatedAt.UTC(), Fold: s.Fold,
+		FolderEpoch: s.FolderEpoch, Folder: s.FolderOwner, Lanes: s.LaneCount, Tables: []tableView{}, Cuts: newCutViews(s.Cuts),
+	}
+	for _, t := range s.Tables {
+		v.Tables = append(v.Tables, tableView{
+			Table: t.Key, ID: uint64(t.ID), Path: t.Path, Version: t.Head.Version, Transaction: t.Head.Transaction,
+			Rows: t.Head.Rows, State: string(t.Head.State), Key: t.PrimaryKey, Enrolled: t.Enrolled, System: t.System,
+		})
+	}
+	return v
+}
+
+func newCutViews(cuts []heads.Cut) []cutView {
+	views := []cutView{}
+	for _, c := range cuts {
+		views = append(views, cutView{Lane: c.Lane, Incarnation: c.Incarnation, Through: c.Through, Open: c.Open})
+	}
+	return views
+}
+
+// columns aligns what is written until Flush.
+func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+// writeJSON writes one object and a newline.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
