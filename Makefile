@@ -15,7 +15,7 @@
 GO       ?= go
 FUZZTIME ?= 20s
 TOOL     := $(GO) tool -modfile=tools/go.mod
-PROTOS   := $(shell git ls-files '*.proto')
+BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint interop generate fuzz bench fmt clean
@@ -27,7 +27,33 @@ run:
 	$(GO) run ./cmd/foldline dev --data data --sample
 
 test:
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 20m ./...
+
+lint:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+		[ -z "$$unformatted" ] || { echo "run make fmt:"; echo "$$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(TOOL) golangci-lint run ./...
+
+interop:
+	./interop/run.sh
+
+generate:
+	@command -v protoc >/dev/null || { echo "install protoc (Debian: protobuf-compiler)"; exit 1; }
+	mkdir -p $(BIN)
+	$(GO) build -modfile=tools/go.mod -o $(BIN)/ google.golang.org/protobuf/cmd/protoc-gen-go
+	PATH=$(BIN):$$PATH $(GO) generate ./...
+
+fuzz:
+	@set -e; for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+			echo "== $$target in ./$$(dirname "$$file")"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
+		done; \
+	done
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

@@ -171,7 +171,7 @@ func isDir(path string) bool {
 func fileInfo(key string, info fs.FileInfo) Info {
 	tag := strconv.FormatInt(info.ModTime().UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36)
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		tag = strconv.FormatUint(uint64(st.Ino), 36) + "-" + tag
+		tag = strconv.FormatUint(st.Ino, 36) + "-" + tag
 	}
 	return Info{Key: key, Size: info.Size(), ModTime: info.ModTime(), ETag: tag}
 }

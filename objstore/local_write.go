@@ -180,7 +180,7 @@ func linkOnce(temp, path string) error {
 
 func linkCount(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Nlink)
+		return uint64(st.Nlink) //nolint:unconvert // narrower on other systems
 	}
 	return 0
 }
