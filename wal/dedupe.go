@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // dedupeRecord is what the log remembers of an entry with a message id.
@@ -177,9 +175,4 @@ func (w *dedupeWindow) settle(synced Seq) {
 			g.records = nil
 		}
 	}
-}
-
-// writeDedupe puts a group into the batch that carries its entries.
-func writeDedupe(b *pebble.Batch, g *dedupeGroup) error {
-	return b.Set(dedupeKey(g.last), encodeDedupe(g), nil)
 }

@@ -185,3 +185,22 @@ func rowIDs(batches []*Batch, table TableID) []string {
 	}
 	return ids
 }
+
+// requireSameBatch compares two batches value by value.
+func requireSameBatch(t testing.TB, want, got *Batch) {
+	t.Helper()
+	require.Equal(t, [3]Seq{want.Prev, want.First, want.Last}, [3]Seq{got.Prev, got.First, got.Last})
+	require.Equal(t, want.Entries, got.Entries)
+	require.True(t, want.Time.Equal(got.Time))
+	require.Equal(t, want.Bytes, got.Bytes)
+	require.Len(t, got.Tables, len(want.Tables))
+	for i := range want.Tables {
+		w, g := want.Tables[i], got.Tables[i]
+		require.Equal(t, w.Table, g.Table)
+		require.Equal(t, w.Schema, g.Schema)
+		require.Equal(t, w.Ops, g.Ops)
+		require.Equal(t, w.Entry, g.Entry)
+		require.True(t, w.Record.Schema().Equal(g.Record.Schema()))
+		require.True(t, array.RecordEqual(w.Record, g.Record))
+	}
+}

@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // Record kinds: the first byte of every Pebble key. Only the values are inside
@@ -28,16 +26,15 @@ func makeKey(kind byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, n)
 }
 
-func valueKey(last Seq) []byte        { return makeKey(kindValue, uint64(last)) }
-func dedupeKey(last Seq) []byte       { return makeKey(kindDedupe, uint64(last)) }
-func schemaKey(id SchemaID) []byte    { return makeKey(kindSchema, uint64(id)) }
-func releasedKey() []byte             { return []byte{kindReleased} }
-func spanEnd(kind byte) []byte        { return []byte{kind + 1} }
-func spanStart(kind byte) []byte      { return []byte{kind} }
-func keyString(key []byte) string     { return fmt.Sprintf("%q", key) }
-func checksum(data []byte) uint32     { return crc32.Checksum(data, castagnoli) }
-func padded(n int) int                { return (n + 7) &^ 7 }
-func kindSpan(k byte) pebble.KeyRange { return pebble.KeyRange{Start: spanStart(k), End: spanEnd(k)} }
+func valueKey(last Seq) []byte     { return makeKey(kindValue, uint64(last)) }
+func dedupeKey(last Seq) []byte    { return makeKey(kindDedupe, uint64(last)) }
+func schemaKey(id SchemaID) []byte { return makeKey(kindSchema, uint64(id)) }
+func releasedKey() []byte          { return []byte{kindReleased} }
+func spanEnd(kind byte) []byte     { return []byte{kind + 1} }
+func spanStart(kind byte) []byte   { return []byte{kind} }
+func keyString(key []byte) string  { return fmt.Sprintf("%q", key) }
+func checksum(data []byte) uint32  { return crc32.Checksum(data, castagnoli) }
+func padded(n int) int             { return (n + 7) &^ 7 }
 
 // keyNumber reads the number of a key of the given kind.
 func keyNumber(kind byte, key []byte) (uint64, error) {

@@ -207,13 +207,16 @@ func copyPadded(dst, src []byte) int {
 }
 
 func (b *valueBuilder) encodeSection() {
-	s := b.section[:0]
+	s := binary.AppendUvarint(b.section[:0], uint64(len(b.tables)))
+	for _, t := range b.tables {
+		s = le.AppendUint64(s, uint64(t.table))
+		s = le.AppendUint64(s, uint64(t.schema.id))
+	}
 	s = binary.AppendUvarint(s, uint64(len(b.entries)))
 	for _, p := range b.entries {
 		s = appendText(s, p.entry.MsgID)
 		s = appendText(s, p.entry.Trace)
 	}
-	s = binary.AppendUvarint(s, uint64(len(b.tables)))
 	for _, t := range b.tables {
 		s = t.appendSection(s)
 	}
@@ -221,8 +224,6 @@ func (b *valueBuilder) encodeSection() {
 }
 
 func (t *tableBuilder) appendSection(s []byte) []byte {
-	s = le.AppendUint64(s, uint64(t.table))
-	s = le.AppendUint64(s, uint64(t.schema.id))
 	s = binary.AppendUvarint(s, uint64(t.columns.rows))
 	s = binary.AppendUvarint(s, uint64(len(t.runs)))
 	prev := uint32(0)

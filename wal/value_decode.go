@@ -87,14 +87,12 @@ type valueDecoder struct {
 }
 
 func (d *valueDecoder) decode(b *Batch) error {
+	b.Tables = readDirectory(&d.section)
 	d.entries(b)
-	n := d.section.count("tables", 18)
-	for range n {
-		t, err := d.table(len(b.Entries))
-		if err != nil {
+	for i := range b.Tables {
+		if err := d.table(&b.Tables[i], len(b.Entries)); err != nil {
 			return err
 		}
-		b.Tables = append(b.Tables, t)
 	}
 	d.section.end("header section")
 	d.body.end("body")
@@ -122,29 +120,28 @@ func (d *valueDecoder) entries(b *Batch) {
 	}
 }
 
-func (d *valueDecoder) table(entries int) (BatchTable, error) {
+func (d *valueDecoder) table(t *BatchTable, entries int) error {
 	s := &d.section
-	t := BatchTable{Table: TableID(s.u64("table")), Schema: SchemaID(s.u64("schema"))}
 	rows := s.bounded("rows", maxRows-d.rows)
 	d.rows += rows
 	if s.err == nil && rows == 0 {
 		s.fail("table without rows")
 	}
 	if s.err != nil {
-		return t, s.err
+		return s.err
 	}
-	d.readEntryRuns(&t, rows, entries)
-	d.readOps(&t, rows)
+	d.readEntryRuns(t, rows, entries)
+	d.readOps(t, rows)
 	if s.err != nil {
-		return t, s.err
+		return s.err
 	}
 	schema, err := d.schemas(t.Schema)
 	if err != nil {
-		return t, err
+		return err
 	}
 	r := columnsReader{header: &d.section, body: &d.body}
 	t.Record, err = r.record(schema, rows)
-	return t, err
+	return err
 }
 
 func (d *valueDecoder) readEntryRuns(t *BatchTable, rows, entries int) {
@@ -194,4 +191,31 @@ func (d *valueDecoder) readOps(t *BatchTable, rows int) {
 	if s.err == nil && len(t.Ops) != rows {
 		s.fail("operation runs cover %d of %d rows", len(t.Ops), rows)
 	}
+}
+
+// schemaIDs gives the schemas that a stored value names, without decoding it.
+func schemaIDs(v storedValue) ([]SchemaID, error) {
+	c := &cursor{data: v.data[valueFixed : valueFixed+v.header.Section]}
+	tables := readDirectory(c)
+	ids := make([]SchemaID, len(tables))
+	for i := range tables {
+		ids[i] = tables[i].Schema
+	}
+	if c.err != nil {
+		return nil, &CorruptError{Key: "value " + v.last.String(), Offset: valueFixed + c.off, Err: c.err}
+	}
+	return ids, nil
+}
+
+// directoryBytes is what a table takes in the directory.
+const directoryBytes = 16
+
+// readDirectory reads which tables a value holds, and their schemas.
+func readDirectory(c *cursor) []BatchTable {
+	n := c.count("tables", directoryBytes)
+	tables := make([]BatchTable, n)
+	for i := range tables {
+		tables[i] = BatchTable{Table: TableID(c.u64("table")), Schema: SchemaID(c.u64("schema"))}
+	}
+	return tables
 }

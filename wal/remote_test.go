@@ -1,0 +1,117 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+)
+
+// startNATS runs a real server in this process and gives a connection to it.
+func startNATS(t testing.TB) *nats.Conn {
+	t.Helper()
+	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(10*time.Second))
+	return connect(t, s.ClientURL())
+}
+
+func connect(t testing.TB, url string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// serve runs Serve for a log until the test ends and waits until it listens.
+func serve(t testing.TB, nc *nats.Conn, l *Log) ReadSubjects {
+	t.Helper()
+	subjects := LaneSubjects("foldline", "demo", 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, nc, subjects, l) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	require.Eventually(t, func() bool {
+		_, err := NewRemote(nc, subjects, RemoteOptions{}).Status(t.Context())
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+	return subjects
+}
+
+func TestRemoteReadsWhatLocalReads(t *testing.T) {
+	nc := startNATS(t)
+	r := openLog(t, testOptions(vfs.NewMem()))
+	subjects := serve(t, nc, r.Log)
+	for i := range 40 {
+		r.put(entryOf(fmt.Sprint("m", i), i*1000, 1+i*50))
+	}
+	// One entry far above a frame, and above a value.
+	big := r.put(entryOf("big", 0, 250_000))
+	remote := NewRemote(nc, subjects, RemoteOptions{})
+	for _, req := range []ReadRequest{
+		r.requestAll(0),
+		r.requestAll(NewSeq(1, 7)),
+		{Incarnation: r.Incarnation(), Epoch: 1, Through: NewSeq(1, 9)},
+		{Incarnation: r.Incarnation(), Epoch: 1, MaxBytes: 1},
+		{Incarnation: r.Incarnation(), Epoch: 1, MaxBytes: 100_000},
+		r.requestAll(big.Seq),
+	} {
+		local, far := readAll(t, r, req), readAll(t, remote, req)
+		require.Len(t, far, len(local), "%+v", req)
+		for i := range local {
+			requireSameBatch(t, local[i], far[i])
+		}
+	}
+	status, err := remote.Status(t.Context())
+	require.NoError(t, err)
+	want, err := r.Status(t.Context())
+	require.NoError(t, err)
+	require.True(t, want.SyncedAt.Equal(status.SyncedAt))
+	status.SyncedAt = want.SyncedAt
+	require.Equal(t, want, status)
+}
+
+func TestRemoteErrorsAreTyped(t *testing.T) {
+	nc := startNATS(t)
+	r := openLog(t, testOptions(vfs.NewMem()))
+	subjects := serve(t, nc, r.Log)
+	var seqs []Seq
+	for i := range 5 {
+		seqs = append(seqs, r.put(entryOf("", i, 1)).Seq)
+	}
+	require.NoError(t, r.Release(t.Context(), seqs[2]))
+	remote := NewRemote(nc, subjects, RemoteOptions{Timeout: 50 * time.Millisecond})
+	for _, s := range []Source{r, remote} {
+		req := r.requestAll(seqs[0])
+		err := readError(t, s, req)
+		require.ErrorIs(t, err, ErrReleased)
+		var rng *RangeError
+		require.ErrorAs(t, err, &rng)
+		require.Equal(t, [2]Seq{seqs[0], seqs[2]}, [2]Seq{rng.From, rng.To})
+
+		err = readError(t, s, r.requestAll(seqs[4]+10))
+		require.ErrorIs(t, err, ErrGap)
+		require.ErrorAs(t, err, &rng)
+		require.Equal(t, [2]Seq{seqs[4], seqs[4] + 10}, [2]Seq{rng.From, rng.To})
+
+		req = r.requestAll(0)
+		req.Incarnation = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+		require.ErrorIs(t, readError(t, s, req), ErrFenced)
+	}
+	req := r.requestAll(seqs[2])
+	req.Epoch = 7
+	require.ErrorIs(t, readError(t, r, req), ErrFenced)
+	require.ErrorIs(t, readError(t, remote, req), ErrUnavailable, "a stale owner stays silent")
+	nobody := NewRemote(nc, LaneSubjects("foldline", "demo", 9), RemoteOptions{})
+	require.ErrorIs(t, readError(t, nobody, req), ErrUnavailable)
+	_, err := nobody.Status(t.Context())
+	require.ErrorIs(t, err, ErrUnavailable)
+}
