@@ -1,0 +1,169 @@
+"""A graph that the whole line wrote, read by both engines, after upserts and deletes.
+
+    check_graph.py FOLDLINE_BINARY DATA_DIRECTORY NODE_DIRECTORY
+"""
+
+import json
+import os
+import shutil
+import sys
+
+import lance
+
+import wire
+from check_tables import upsert_rows
+from engines import LanceDB, Pylance
+from flights import airports, flights, ndjson
+from line import Line
+from report import Report
+from same import difference
+
+FLIGHTS = 20_000
+TABLES = {"edge:Flight": "edge_Flight", "node:Airport": "node_Airport"}
+MANIFEST, REJECTS = "_foldline/__manifest.lance", "_foldline/_rejects.lance"
+VISIBLE = {"Foldline-Ack": "visible", "Foldline-Ack-Timeout-Ms": "10000"}
+
+
+class Checks:
+    def __init__(self, binary, data, node_directory):
+        self.line = Line(binary, data)
+        self.pylance, self.lancedb = Pylance(), LanceDB(node_directory)
+        self.rows = {"edge:Flight": flights(FLIGHTS), "node:Airport": airports()}
+
+    def fill(self):
+        inputs = {}
+        for table, rows in self.rows.items():
+            inputs[table] = os.path.join(self.line.data, TABLES[table] + ".ndjson")
+            with open(inputs[table], "w", encoding="utf-8") as f:
+                f.write(ndjson(rows))
+        self.line.fill(inputs)
+
+    def produce(self):
+        """Upserts, deletes, a refused row and a dead letter by nothing of ours but NATS requests."""
+        changed = [{**row, "delay": row["delay"] + 1000} for row in self.rows["edge:Flight"][5_000:5_500]]
+        added = [{**row, "id": "N" + row["id"]} for row in self.rows["edge:Flight"][:200]]
+        gone = self.rows["edge:Flight"][7_000:7_300]
+        closed = self.rows["node:Airport"][:5]
+        both = [{"table": "node:Airport", "op": "upsert", "row": {**self.rows["node:Airport"][10], "name": "renamed"}},
+                {"table": "edge:Flight", "op": "delete", "row": {"id": self.rows["edge:Flight"][9_000]["id"]}}]
+        with self.line.serve() as line:
+            replies = line.request([
+                ("foldline.demo.write.edge:Flight", ndjson(changed), {}),
+                ("foldline.demo.write.edge:Flight", ndjson(added), {"Nats-Msg-Id": "added-1"}),
+                ("foldline.demo.write.edge:Flight", ndjson(added), {"Nats-Msg-Id": "added-1"}),
+                ("foldline.demo.write.edge:Flight", ndjson([{"id": r["id"]} for r in gone]), {"Foldline-Op": "delete"}),
+                ("foldline.demo.write.node:Airport", ndjson([{"id": r["id"]} for r in closed]), {"Foldline-Op": "delete"}),
+                ("foldline.demo.write", ndjson(both), {}),
+                ("foldline.demo.write.edge:Flight", ndjson([added[0], {**added[1], "delay": 1.5}]), {}),
+                ("foldline.demo.write.node:Airport", ndjson([self.rows["node:Airport"][20]]), {**VISIBLE, "Foldline-Op": "insert"}),
+            ])
+        self.expect(changed + added, gone + [self.rows["edge:Flight"][9_000]], closed, both[0]["row"])
+        return self.judge(replies)
+
+    def expect(self, flights_put, flights_gone, airports_gone, airport_put):
+        by_id = {row["id"]: row for row in self.rows["edge:Flight"]}
+        by_id.update({row["id"]: row for row in flights_put})
+        for row in flights_gone:
+            del by_id[row["id"]]
+        self.rows["edge:Flight"] = list(by_id.values())
+        ids = {row["id"] for row in airports_gone}
+        kept = [row for row in self.rows["node:Airport"] if row["id"] not in ids]
+        self.rows["node:Airport"] = [airport_put if row["id"] == airport_put["id"] else row for row in kept]
+
+    @staticmethod
+    def judge(replies):
+        receipts, refused, visible = replies[:6], replies[6], replies[7]
+        for want, got in zip([500, 200, 200, 300, 5, 2], receipts):
+            if got.get("rows") != want or got.get("state") != "durable":
+                return f"receipt {got}, want {want} rows, durable"
+        if [r["duplicate"] for r in receipts] != [False, False, True, False, False, False]:
+            return f"the message that was sent twice is not told apart: {receipts}"
+        error = refused.get("error", {})
+        if (error.get("class"), error.get("row"), error.get("field")) != ("invalid", 1, "delay"):
+            return f"a bad row was answered with {refused}"
+        if visible.get("state") != "visible" or len(visible.get("rejected", [])) != 1:
+            return f"an insert of an existing key was answered with {visible}"
+        return None
+
+    def scan_is_the_input(self, table):
+        """foldline scan against what was sent, value by value, without anything of ours in between."""
+        want = {row["id"]: row for row in self.rows[table]}
+        scanned = [json.loads(line) for line in self.line.run("scan", table, "--format", "json").splitlines()]
+        got = {row["id"]: row for row in scanned}
+        if len(got) != len(scanned):
+            return "a key is there twice"
+        for key in want.keys() | got.keys():
+            a = {k: v for k, v in want.get(key, {}).items() if v is not None}
+            b = {k: v for k, v in got.get(key, {}).items() if v is not None}
+            if a != b:
+                return f"{key} is {b}, want {a}"
+        return None
+
+    def engine_agrees(self, engine, table, path):
+        return difference(self.line.scan(table), engine.rows(os.path.join(self.line.graph, path)), ["id"])
+
+    def opens_by_connect(self):
+        names = self.lancedb.names(self.line.graph)
+        return None if set(TABLES.values()) <= set(names) else f"connect lists {names}"
+
+    def manifest_agrees(self, engine):
+        """The head rows as an engine reads them name what `foldline heads` names."""
+        rows = engine.rows(os.path.join(self.line.graph, MANIFEST)).to_pylist()
+        heads = {r["stable_table_id"]: r for r in rows if r["object_type"] == "table_head"}
+        told = self.line.heads()
+        for table in told["tables"]:
+            head = heads[table["id"]]
+            got = (head["table_key"], head["location"], head["table_version"], head["row_count"])
+            want = (table["table"], table["path"], table["version"], table["rows"])
+            if got != want:
+                return f"head {got}, foldline heads says {want}"
+        return None if len(told["tables"]) == len(heads) >= len(TABLES) else f"{len(heads)} head rows"
+
+    def head_is_the_latest(self, table):
+        """Nobody else writes here, so the published version is the newest one, and holds the published rows."""
+        told = next(t for t in self.line.heads()["tables"] if t["table"] == table)
+        dataset = lance.dataset(os.path.join(self.line.graph, told["path"]))
+        if (dataset.version, dataset.count_rows()) != (told["version"], told["rows"]):
+            return f"version {dataset.version} with {dataset.count_rows()} rows, the head says {told}"
+        return None
+
+    def dead_letters_agree(self, engine):
+        rows = engine.rows(os.path.join(self.line.graph, REJECTS))
+        if rows.num_rows != 1:
+            return f"{rows.num_rows} dead letters, want 1"
+        return difference(self.line.scan("_rejects"), rows, ["id"])
+
+    def merges(self, engine, table):
+        """On a copy: the engine upserts into a table that folds wrote, with the key filter."""
+        source = os.path.join(self.line.graph, TABLES[table] + ".lance")
+        path = os.path.join(self.line.data, "merged.lance")
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(source, path)
+        rows, merged = upsert_rows(self.line.scan(table), ["id"])
+        engine.upsert(path, ["id"], rows)
+        if wire.filtered_fields(path) != [0]:
+            return f"the key filter covers fields {wire.filtered_fields(path)}, want [0]"
+        return difference(merged, self.pylance.rows(path), ["id"])
+
+
+def main(binary, data, node_directory):
+    os.makedirs(data, exist_ok=True)
+    report, c = Report(), Checks(binary, data, node_directory)
+    engines = (c.pylance, c.lancedb)
+    report.check(f"foldline dev --once with {FLIGHTS} flights", c.fill)
+    report.check("upserts, deletes, a refused row and a dead letter over plain NATS", c.produce)
+    report.check("LanceDB connect lists the tables", c.opens_by_connect)
+    for table, name in TABLES.items():
+        report.check(f"{table}: foldline scan is what was sent", c.scan_is_the_input, table)
+        report.check(f"{table}: the head is the newest version", c.head_is_the_latest, table)
+        for engine in engines:
+            report.check(f"{table}: {engine.name} reads the same rows", c.engine_agrees, engine, table, name + ".lance")
+            report.check(f"{table}: {engine.name} merge-inserts with the key filter", c.merges, engine, table)
+    for engine in engines:
+        report.check(f"{engine.name} reads the heads that foldline reads", c.manifest_agrees, engine)
+        report.check(f"{engine.name} reads the dead letters", c.dead_letters_agree, engine)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,40 @@
+// LanceDB's side of the checks: reads and writes tables on behalf of engines.py. Arrow IPC streams carry
+// the rows both ways. Run it in the directory whose node_modules holds @lancedb/lancedb.
+//
+//   node lancedb.mjs names  DATABASE
+//   node lancedb.mjs rows   DATABASE TABLE OUT.arrow
+//   node lancedb.mjs upsert DATABASE TABLE KEY[,KEY…] ROWS.arrow
+import { createRequire } from "node:module";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const require = createRequire(join(process.cwd(), "package.json"));
+const lancedb = require("@lancedb/lancedb");
+const arrow = require("apache-arrow");
+
+const commands = {
+  async names(db) {
+    console.log(JSON.stringify(await db.tableNames()));
+  },
+  async rows(db, name, out) {
+    const table = await db.openTable(name);
+    const rows = await table.query().toArrow();
+    const count = await table.countRows();
+    if (count !== rows.numRows) throw new Error(`countRows ${count}, query ${rows.numRows}`);
+    writeFileSync(out, arrow.tableToIPC(rows, "stream"));
+  },
+  async upsert(db, name, keys, file) {
+    const table = await db.openTable(name);
+    const result = await table
+      .mergeInsert(keys.split(","))
+      .whenMatchedUpdateAll()
+      .whenNotMatchedInsertAll()
+      .execute(arrow.tableFromIPC(readFileSync(file)));
+    console.log(JSON.stringify(result, (_, v) => (typeof v === "bigint" ? Number(v) : v)));
+  },
+};
+
+const [command, database, ...rest] = process.argv.slice(2);
+if (!(command in commands)) throw new Error(`unknown command ${command}`);
+const db = await lancedb.connect(database);
+await commands[command](db, ...rest);

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The real engines on our bytes: see README.md. Everything it makes is below build/interop.
+set -eu
+cd "$(dirname "$0")/.."
+. interop/versions.env
+dir=$PWD/build/interop
+
+command -v python3 >/dev/null || { echo "interop needs python3 (with venv)" >&2; exit 1; }
+command -v npm >/dev/null || { echo "interop needs Node.js with npm" >&2; exit 1; }
+interop/install.sh
+mkdir -p "$dir/bin"
+go build -o "$dir/bin/" ./cmd/foldline ./interop/tables
+
+for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
+  python=$dir/pylance-$pylance/bin/python
+  data=$dir/data-$pylance
+  rm -rf "$data"
+  mkdir -p "$data"
+  echo "== tables of package lance, pylance $pylance"
+  "$dir/bin/tables" "$data/tables"
+  "$python" interop/check_tables.py "$data/tables" "$dir/node"
+  echo "== a graph of foldline, pylance $pylance"
+  "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
+done
