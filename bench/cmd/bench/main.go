@@ -1,0 +1,84 @@
+// Command bench measures Foldline beside its peers and writes the figures to a
+// summary file. See package bench for what is measured.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/foldline/foldline/bench"
+)
+
+type flags struct {
+	Dir      string        `help:"Where logs and tables of the runs are; on the disk that is to be measured." default:"build/bench"`
+	Summary  string        `help:"Summary file to record figures in; empty records nothing." default:"bench/results/summary.jsonl"`
+	Ack      bool          `help:"Acks beside the bare loop and JetStream."`
+	Pipeline bool          `help:"Rows from producer to heads."`
+	Publish  bool          `help:"Object requests of a publish."`
+	Rounds   int           `help:"Rounds of the ack measurement." default:"5"`
+	For      time.Duration `help:"Length of one side of one round." default:"1s"`
+	Rows     int           `help:"Rows of the pipeline measurement." default:"500000"`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Description("Measures Foldline beside its peers. Without a choice, everything is measured."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := f.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// part is one measurement that can be chosen.
+type part struct {
+	chosen bool
+	name   string
+	run    func(ctx context.Context, dir string) ([]bench.Figure, error)
+}
+
+func (f flags) parts() []part {
+	progress := func(text string) { fmt.Fprintln(os.Stderr, text) }
+	return []part{
+		{f.Ack, "ack", func(ctx context.Context, dir string) ([]bench.Figure, error) {
+			return bench.Acks(ctx, bench.AckConfig{Dir: dir, Rounds: f.Rounds, For: f.For, Progress: progress})
+		}},
+		{f.Pipeline, "pipeline", func(ctx context.Context, dir string) ([]bench.Figure, error) {
+			return bench.Pipeline(ctx, bench.PipelineConfig{Dir: dir, Rows: f.Rows, Progress: progress})
+		}},
+		{f.Publish, "publish", func(ctx context.Context, dir string) ([]bench.Figure, error) {
+			return bench.Requests(ctx, bench.PublishConfig{Dir: dir, Progress: progress})
+		}},
+	}
+}
+
+func (f flags) run(ctx context.Context) error {
+	all := !f.Ack && !f.Pipeline && !f.Publish
+	var figures []bench.Figure
+	for _, p := range f.parts() {
+		if !p.chosen && !all {
+			continue
+		}
+		found, err := p.run(ctx, filepath.Join(f.Dir, p.name))
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		figures = append(figures, found...)
+	}
+	bench.Conditions(figures, strings.TrimSpace("go run ./bench/cmd/bench "+strings.Join(os.Args[1:], " ")))
+	for _, figure := range figures {
+		fmt.Println(figure)
+	}
+	if f.Summary == "" {
+		return nil
+	}
+	return bench.Record(f.Summary, figures)
+}
