@@ -6,7 +6,8 @@
 #   make interop   LanceDB (Node) and pylance (Python) read and write the tables that we write
 #   make generate  Go code from the .proto files (needs protoc)
 #   make fuzz      every fuzz target for FUZZTIME (default 20s) each
-#   make bench     the benchmarks beside the code
+#   make bench     acks, pipeline and publish beside their peers, into bench/results/summary.jsonl
+#   make microbench the benchmarks beside the code
 #   make fmt       gofmt
 #   make clean     remove ./build and ./data
 #
@@ -18,7 +19,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint interop generate fuzz bench fmt clean
+.PHONY: help run test lint interop generate fuzz bench microbench fmt clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -53,6 +54,9 @@ fuzz:
 	done
 
 bench:
+	$(GO) run ./bench/cmd/bench
+
+microbench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 fmt:
