@@ -14,6 +14,7 @@ type devCmd struct {
 	Port    int          `help:"Port of the embedded NATS server, on 127.0.0.1. 0: 4222 when it is free, else any." default:"0"`
 	Input   []string     `help:"NDJSON file to send, with its table: TABLE=FILE; or FILE, and its table by --table." placeholder:"[TABLE=]FILE" sep:"none"`
 	Table   []string     `help:"Table of the next --input without one. Its columns come from the settings, from the graph, or from the whole file." placeholder:"TABLE" sep:"none"`
+	Sample  bool         `help:"Send the sample: airports, routes and flights."`
 	OnError feed.OnError `enum:"stop,skip" default:"stop" help:"What a refused row leads to: ${enum}."`
 	Once    bool         `help:"End when every row is visible. Exit code 0 says that all are."`
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/foldline/foldline/cmd/internal/feed"
 	"github.com/foldline/foldline/cmd/internal/infer"
 	"github.com/foldline/foldline/cmd/internal/run"
+	"github.com/foldline/foldline/examples/flights"
 	"github.com/foldline/foldline/heads"
 )
 
@@ -34,12 +37,27 @@ func (c *devCmd) pairs() ([]feed.Input, error) {
 		if path == "-" {
 			return nil, usage("--input: standard input cannot be read twice, once for the schema; use foldline put")
 		}
-		inputs = append(inputs, feed.Input{Table: table, Path: path})
+		inputs = append(inputs, feed.File(table, path))
 	}
 	if len(tables) > 0 {
 		return nil, usage("--table %s: no --input is left for it", tables[0])
 	}
+	if c.Sample {
+		inputs = append(inputs, sample()...)
+	}
 	return inputs, nil
+}
+
+// sample is the flights that this program carries.
+func sample() (inputs []feed.Input) {
+	for _, f := range flights.Files() {
+		open := func() (io.ReadCloser, error) {
+			data, err := f.Read()
+			return io.NopCloser(bytes.NewReader(data)), err
+		}
+		inputs = append(inputs, feed.Input{Table: f.Table, Name: "examples/flights/" + f.Name, Open: open})
+	}
+	return inputs
 }
 
 // declare finds the key of every input's table, and adds a declaration inferred from its files for each table that
@@ -59,7 +77,7 @@ func (e *env) declare(ctx context.Context, inputs []feed.Input, onError feed.OnE
 			if err != nil {
 				return err
 			}
-			if err := e.printTable(t, in.Path); err != nil {
+			if err := e.printTable(t, in.Name); err != nil {
 				return err
 			}
 			e.cfg.Tables = append(e.cfg.Tables, t)
@@ -95,7 +113,7 @@ func inferTable(in feed.Input, onError feed.OnError) (run.Table, error) {
 	if onError == feed.Skip {
 		mode = infer.Lenient
 	}
-	f, err := os.Open(in.Path)
+	f, err := in.Open()
 	if err != nil {
 		return run.Table{}, fmt.Errorf("--input: %w", err)
 	}
@@ -103,7 +121,7 @@ func inferTable(in feed.Input, onError feed.OnError) (run.Table, error) {
 	t := run.Table{Table: in.Table, Key: []string{run.DefaultKey}}
 	columns, err := infer.Columns(f, t.Key, mode)
 	if err != nil {
-		return t, fmt.Errorf("%s: %w", in.Path, err)
+		return t, fmt.Errorf("%s: %w", in.Name, err)
 	}
 	for _, c := range columns {
 		t.Columns = append(t.Columns, run.Column(c))
@@ -112,13 +130,13 @@ func inferTable(in feed.Input, onError feed.OnError) (run.Table, error) {
 }
 
 // printTable shows a declaration in the form that foldline.yaml takes.
-func (e *env) printTable(t run.Table, path string) error {
+func (e *env) printTable(t run.Table, name string) error {
 	text, err := yaml.Marshal(struct {
 		Tables []run.Table `yaml:"tables"`
 	}{[]run.Table{t}})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "# %s, inferred from %s and pinned in the graph\n%s", t.Table, path, text)
+	_, err = fmt.Fprintf(e.stdout, "# %s, inferred from %s and pinned in the graph\n%s", t.Table, name, text)
 	return err
 }

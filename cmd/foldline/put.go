@@ -67,7 +67,7 @@ func (c *putCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	err = f.Run(ctx, []feed.Input{{Table: c.Table, Path: c.File, Key: table.PrimaryKey}})
+	err = f.Run(ctx, []feed.Input{feed.File(c.Table, c.File, table.PrimaryKey...)})
 	return errors.Join(err, c.report(e, f.Progress()))
 }
 

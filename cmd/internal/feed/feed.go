@@ -179,9 +179,9 @@ func (f *Feed) settle(ctx context.Context, m *message, pending *client.Pending, 
 		}
 		var refusal *client.Error
 		if !errors.As(err, &refusal) || refusal.Class != envelope.ClassInvalid || refusal.Row < 0 || refusal.Row >= len(m.rows) {
-			return fmt.Errorf("%s:%d: %w", m.input.Path, m.lines[0], err)
+			return fmt.Errorf("%s:%d: %w", m.input.Name, m.lines[0], err)
 		}
-		if err := f.refuse(&RowError{Path: m.input.Path, Line: m.lines[refusal.Row], Err: err}); err != nil {
+		if err := f.refuse(&RowError{Name: m.input.Name, Line: m.lines[refusal.Row], Err: err}); err != nil {
 			return err
 		}
 		if m.without(refusal.Row); len(m.rows) == 0 {

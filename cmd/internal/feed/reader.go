@@ -24,19 +24,31 @@ const (
 // Input is one file and the table that its rows belong to.
 type Input struct {
 	Table string
-	Path  string
+	// Name is the file as messages name it.
+	Name string
+	// Open begins to read it from its start.
+	Open func() (io.ReadCloser, error)
 	// Key is the table's key columns, in key order.
 	Key []string
 }
 
+// File is an input from a path; "-" is standard input.
+func File(table, path string, key ...string) Input {
+	open := func() (io.ReadCloser, error) { return os.Open(path) }
+	if path == "-" {
+		open = func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }
+	}
+	return Input{Table: table, Name: path, Open: open, Key: key}
+}
+
 // RowError is a row that was refused.
 type RowError struct {
-	Path string
-	Line int // from 1
+	Name string // of the input
+	Line int    // from 1
 	Err  error
 }
 
-func (e *RowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line, e.Err) }
+func (e *RowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.Name, e.Line, e.Err) }
 
 // Unwrap returns the reason, a *client.Error when the ingester refused the row.
 func (e *RowError) Unwrap() error { return e.Err }
@@ -68,14 +80,11 @@ func (m *message) full(next int) bool {
 
 // read calls row for every line of the input that is not blank; an unreadable row goes to bad, whose error ends it.
 func read(in Input, row func(text []byte, line int, key string) error, bad func(*RowError) error) error {
-	f := os.Stdin
-	if in.Path != "-" {
-		var err error
-		if f, err = os.Open(in.Path); err != nil {
-			return err
-		}
-		defer f.Close()
+	f, err := in.Open()
+	if err != nil {
+		return err
 	}
+	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
 	line := 1
@@ -86,7 +95,7 @@ func read(in Input, row func(text []byte, line int, key string) error, bad func(
 		}
 		key, err := keyOf(text, in.Key)
 		if err != nil {
-			err = bad(&RowError{Path: in.Path, Line: line, Err: err})
+			err = bad(&RowError{Name: in.Name, Line: line, Err: err})
 		} else {
 			err = row(text, line, key)
 		}
@@ -95,9 +104,9 @@ func read(in Input, row func(text []byte, line int, key string) error, bad func(
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return &RowError{Path: in.Path, Line: line, Err: fmt.Errorf("the line is longer than %d bytes", maxLineBytes)}
+		return &RowError{Name: in.Name, Line: line, Err: fmt.Errorf("the line is longer than %d bytes", maxLineBytes)}
 	} else if err != nil {
-		return fmt.Errorf("%s: %w", in.Path, err)
+		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	return nil
 }
