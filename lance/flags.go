@@ -37,9 +37,9 @@ func checkWriterFlags(m *pb.Manifest) error {
 }
 
 // setFlags recomputes the flags from the content. Stable row ids and the wish for no transaction files are inherited.
-func setFlags(m *pb.Manifest, previous *pb.Manifest) {
-	reader := previous.GetReaderFeatureFlags() & flagStableRowIDs
-	writer := previous.GetWriterFeatureFlags() & (flagStableRowIDs | flagNoTransactionFile)
+func setFlags(m *pb.Manifest) {
+	reader := m.GetReaderFeatureFlags() & flagStableRowIDs
+	writer := m.GetWriterFeatureFlags() & (flagStableRowIDs | flagNoTransactionFile)
 	for _, f := range m.GetFragments() {
 		if f.GetDeletionFile() != nil {
 			reader |= flagDeletions

@@ -1,8 +1,11 @@
 package lance
 
 import (
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/foldline/foldline/lance/internal/deletion"
 	"github.com/foldline/foldline/lance/internal/pb"
 )
 
@@ -12,7 +15,7 @@ type Index struct {
 	UUID [16]byte
 	// FieldIDs are the indexed fields.
 	FieldIDs []int32
-	// Fragments are the covered fragment ids, nil when the index does not say.
+	// Fragments are the covered fragment ids, nil when the index does not say or says it in a way that cannot be read.
 	Fragments *roaring.Bitmap
 }
 
@@ -21,7 +24,7 @@ func indexesOf(ms []*pb.IndexMetadata) []Index {
 	for i, m := range ms {
 		out[i] = Index{Name: m.GetName(), FieldIDs: m.GetFields()}
 		copy(out[i].UUID[:], m.GetUuid().GetUuid())
-		if b, err := readBitmap(m.GetFragmentBitmap()); err == nil && len(m.GetFragmentBitmap()) > 0 {
+		if b, err := deletion.DecodeBitmap(m.GetFragmentBitmap(), math.MaxUint32+1); err == nil {
 			out[i].Fragments = b
 		}
 	}

@@ -53,7 +53,60 @@ func newManifest(object string, m *pb.Manifest, tx, index []byte, size int64) *m
 	return out
 }
 
-// encode builds the manifest file of m with the given sections and sets the sections' offsets in m.
+// transactionUUID takes the uuid from the inline transaction, else from the name of the transaction's file.
+func (m *manifest) transactionUUID() string {
+	if m.tx == nil {
+		return transactionFileUUID(m.pb.GetTransactionFile())
+	}
+	tx, err := m.decodeTx()
+	if err != nil {
+		return ""
+	}
+	return tx.UUID
+}
+
+// decodedTransaction returns the inline transaction; ErrNotFound when there is none.
+func (m *manifest) decodedTransaction() (*Transaction, error) {
+	if m.tx == nil {
+		return nil, fmt.Errorf("%w: version %d has no inline transaction", ErrNotFound, m.pb.GetVersion())
+	}
+	return m.decodeTx()
+}
+
+// transaction returns the inline transaction, else the one in the file that the manifest names.
+func (m *manifest) transaction(ctx context.Context, store objstore.Store, root string) (*Transaction, error) {
+	if m.tx != nil {
+		return m.decodeTx()
+	}
+	name := m.pb.GetTransactionFile()
+	if name == "" {
+		return nil, fmt.Errorf("%w: version %d has no transaction", ErrNotFound, m.pb.GetVersion())
+	}
+	key := join(root, transactionFolder, name)
+	data, err := store.Get(ctx, key)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	tx, err := UnmarshalTransaction(data)
+	if err != nil {
+		return nil, corrupt(key, "%w", err)
+	}
+	return tx, nil
+}
+
+// indexSection decodes the index section; nil without indexes.
+func (m *manifest) indexSection() (*pb.IndexSection, error) {
+	if m.index == nil {
+		return nil, nil
+	}
+	section := &pb.IndexSection{}
+	if err := proto.Unmarshal(m.index, section); err != nil {
+		return nil, corrupt(m.object, "index section: %w", err)
+	}
+	return section, nil
+}
+
+// encodeManifest builds the manifest file of m with the given sections and sets the sections' offsets in m.
 func encodeManifest(m *pb.Manifest, tx, index []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	section := func(message []byte) *uint64 {

@@ -2,14 +2,9 @@ package lance
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/apache/arrow/go/v17/arrow"
-
-	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/objstore"
 )
 
@@ -17,118 +12,94 @@ import (
 type Table struct {
 	store  objstore.Store
 	root   string
-	scheme naming
+	naming naming
 	schema *Schema
 	m      *manifest
 }
 
-// manifest is one version's manifest file, taken apart.
-type manifest struct {
-	pb *pb.Manifest
-	// tx is the inline transaction's message, nil when there is none.
-	tx []byte
-	// index is the index section's message, nil when the table has no indexes.
-	index []byte
-	// size is the file's length in bytes.
-	size int64
+func newTable(store objstore.Store, root string, n naming, m *manifest) (*Table, error) {
+	s, err := schemaOf(m.pb.GetFields(), m.pb.GetSchemaMetadata())
+	if err != nil {
+		return nil, err
+	}
+	return &Table{store: store, root: root, naming: n, schema: s, m: m}, nil
 }
 
-type naming uint8
+// Version returns the version's number.
+func (t *Table) Version() uint64 { return t.m.pb.GetVersion() }
 
-func (t *Table) Version() uint64                                        { return t.m.pb.GetVersion() }
-func (t *Table) Root() string                                           { return t.root }
-func (t *Table) Store() objstore.Store                                  { return t.store }
-func (t *Table) Schema() *Schema                                        { return t.schema }
-func (t *Table) Metadata() map[string]string                            { return maps.Clone(t.m.pb.GetTableMetadata()) }
-func (t *Table) Config() map[string]string                              { return maps.Clone(t.m.pb.GetConfig()) }
-func (t *Table) Fragments() []Fragment                                  { return wrapFragments(t.m.pb.GetFragments()) }
-func (t *Table) Rows() uint64                                           { panic("pending") }
-func (t *Table) TransactionUUID() string                                { panic("pending") }
-func (t *Table) Transaction(ctx context.Context) (*Transaction, error)  { panic("pending") }
-func (t *Table) Timestamp() time.Time                                   { return t.m.pb.GetTimestamp().AsTime() }
-func (t *Table) ManifestSize() int64                                    { return t.m.size }
-func (t *Table) Latest(ctx context.Context) (*Table, error)             { panic("pending") }
-func (t *Table) At(ctx context.Context, version uint64) (*Table, error) { panic("pending") }
+// Root returns the key prefix of the table in its store.
+func (t *Table) Root() string { return t.root }
 
-type CreateOptions struct {
-	Metadata, Config, Properties map[string]string
-	Clock                        func() time.Time
-}
+// Store returns the store that holds the table.
+func (t *Table) Store() objstore.Store { return t.store }
 
-func Create(ctx context.Context, store objstore.Store, root string, s *Schema, o CreateOptions) (*Table, error) {
-	panic("pending")
-}
-func Open(ctx context.Context, store objstore.Store, root string) (*Table, error) { panic("pending") }
-func OpenVersion(ctx context.Context, store objstore.Store, root string, version uint64) (*Table, error) {
-	panic("pending")
-}
-func LatestVersion(ctx context.Context, store objstore.Store, root string) (uint64, error) {
-	panic("pending")
-}
+// Schema returns the version's schema.
+func (t *Table) Schema() *Schema { return t.schema }
 
-type ScanOptions struct {
-	Columns    []string
-	RowAddress bool
-	BatchRows  int
-	Fragments  []uint64
+// Metadata returns a copy of the table's metadata, which every later commit of any engine carries on.
+func (t *Table) Metadata() map[string]string { return maps.Clone(t.m.pb.GetTableMetadata()) }
+
+// MetadataValue returns one value of the table's metadata, "" when it is not there.
+func (t *Table) MetadataValue(key string) string { return t.m.pb.GetTableMetadata()[key] }
+
+// Config returns a copy of the table's config.
+func (t *Table) Config() map[string]string { return maps.Clone(t.m.pb.GetConfig()) }
+
+// Fragments returns the version's fragments in the order in which they are scanned.
+func (t *Table) Fragments() []Fragment { return wrapFragments(t.m.pb.GetFragments()) }
+
+// Fragment returns the fragment with the given id.
+func (t *Table) Fragment(id uint64) (Fragment, bool) {
+	for _, f := range t.m.pb.GetFragments() {
+		if f.GetId() == id {
+			return Fragment{f}, true
+		}
+	}
+	return Fragment{}, false
 }
 
-const RowAddressColumn = "_rowaddr"
-
-func (t *Table) Scan(ctx context.Context, o ScanOptions) iter.Seq2[arrow.Record, error] {
-	panic("pending")
-}
-func (t *Table) Take(ctx context.Context, addresses []RowAddress, columns []string) (arrow.Record, error) {
-	panic("pending")
-}
-func (t *Table) Deletions(ctx context.Context, fragment uint64) (*roaring.Bitmap, error) {
-	panic("pending")
-}
-func (t *Table) DeleteRows(ctx context.Context, rows map[uint64]*roaring.Bitmap) (updated []Fragment, removed []uint64, err error) {
-	panic("pending")
+// Rows returns the number of live rows by the manifest's own counts; fragments of writers that left the counts out add
+// nothing.
+func (t *Table) Rows() uint64 {
+	var n uint64
+	for _, f := range t.m.pb.GetFragments() {
+		n += Fragment{f}.Rows()
+	}
+	return n
 }
 
-type WriteOptions struct {
-	MaxRowsPerFile int64
-	PageBytes      int64
-}
-type FragmentWriter struct{}
+// TransactionUUID returns the id of the transaction that made this version, "" when the manifest does not tell.
+func (t *Table) TransactionUUID() string { return t.m.transactionUUID() }
 
-func NewFragmentWriter(ctx context.Context, store objstore.Store, root string, s *Schema, o WriteOptions) *FragmentWriter {
-	panic("pending")
-}
-func (w *FragmentWriter) Write(rec arrow.Record) error { panic("pending") }
-func (w *FragmentWriter) Finish() ([]Fragment, error)  { panic("pending") }
-func (w *FragmentWriter) Abort() error                 { panic("pending") }
-
-type CommitOptions struct {
-	Affected     map[uint64]*roaring.Bitmap
-	SetMetadata  map[string]string
-	Check        func(ctx context.Context, a Attempt) error
-	MaxAttempts  int
-	AssumeLatest bool
-	Clock        func() time.Time
-}
-type Attempt struct {
-	Number int
-	Latest *Table
-	Theirs []Committed
-	Ours   *Transaction
-}
-type Committed struct {
-	Version uint64
-	Tx      *Transaction
-}
-type Result struct {
-	Table  *Table
-	Newest uint64
+// Transaction returns the transaction that made this version: from the manifest, or from its own file. ErrNotFound when
+// there is neither.
+func (t *Table) Transaction(ctx context.Context) (*Transaction, error) {
+	return t.m.transaction(ctx, t.store, t.root)
 }
 
-func (t *Table) Commit(ctx context.Context, tx *Transaction, o CommitOptions) (Result, error) {
-	panic("pending")
+// Timestamp returns the committer's clock when it made this version; 1970 when it did not say.
+func (t *Table) Timestamp() time.Time {
+	if t.m.pb.GetTimestamp() == nil {
+		return time.Unix(0, 0).UTC()
+	}
+	return t.m.pb.GetTimestamp().AsTime()
 }
-func (t *Table) DeleteVersions(ctx context.Context, versions []uint64) error { panic("pending") }
 
-func sortedKeys(m map[string]string) []string                 { panic("pending") }
-func deletionPath(fragment uint64, d *pb.DeletionFile) string { panic("pending") }
-func readBitmap(data []byte) (*roaring.Bitmap, error)         { panic("pending") }
+// ManifestSize returns the size of the version's manifest file in bytes.
+func (t *Table) ManifestSize() int64 { return t.m.size }
+
+// StableRowIDs reports whether rows keep their ids across updates and compaction. This package never creates such tables.
+func (t *Table) StableRowIDs() bool { return stableRowIDs(t.m.pb) }
+
+// FileVersion returns the version of the table's data files, such as "2.1".
+func (t *Table) FileVersion() string { return t.m.pb.GetDataFormat().GetVersion() }
+
+// Indexes returns the table's indexes.
+func (t *Table) Indexes() ([]Index, error) {
+	section, err := t.m.indexSection()
+	if err != nil {
+		return nil, err
+	}
+	return indexesOf(section.GetIndices()), nil
+}

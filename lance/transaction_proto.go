@@ -199,7 +199,7 @@ func (tx *Transaction) toProto() (*pb.Transaction, error) {
 }
 
 func (tx *Transaction) kind() Kind {
-	if tx.Op == nil {
+	if tx == nil || tx.Op == nil {
 		return KindOther
 	}
 	return tx.Op.Kind()
