@@ -1,6 +1,10 @@
 package ingest
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/foldline/foldline/heads"
+)
 
 // Why Run ended on its own; the caller should do what stands with each.
 var (
@@ -14,3 +18,13 @@ var (
 	// ErrWrongGraph: the heads belong to another graph, or have fewer lanes.
 	ErrWrongGraph = errors.New("ingest: wrong graph")
 )
+
+// fatal tells whether an error of the watcher ends the ingester: what an operator or a successor has to settle.
+func fatal(err error) bool {
+	for _, reason := range []error{ErrFenced, ErrLogBehind, ErrGraphBehind, ErrWrongGraph, heads.ErrFormat, heads.ErrNoGraph} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}

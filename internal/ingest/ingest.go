@@ -1,9 +1,34 @@
 package ingest
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/foldline/foldline/internal/envelope"
+)
 
 // Ingester serves one lane. Make it with New and run it once.
-type Ingester struct{ o Options }
+type Ingester struct {
+	o        Options
+	subjects envelope.Subjects
+	metrics  *metrics
+	catalog  *catalog
+	flight   *flight
+	replies  *replier
+	visible  *waiters
+	// submitting tells whether the submitter is at work, so that a chunk is worth a helper.
+	submitting atomic.Bool
+	hint     chan struct{} // one token: the heads are worth a look
+	// unready is the reason why requests are not served, nil while they are.
+	unready atomic.Pointer[error]
+}
+
+var errNotRunning = errors.New("ingest: not running")
 
 // New checks the options; it makes no request and starts nothing.
 func New(o Options) (*Ingester, error) {
@@ -11,12 +36,98 @@ func New(o Options) (*Ingester, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Ingester{o: o}, nil
+	subjects, err := envelope.NewSubjects(o.Prefix, o.Graph)
+	if err != nil {
+		return nil, err
+	}
+	in := &Ingester{o: o, subjects: subjects, hint: make(chan struct{}, 1)}
+	in.setReady(errNotRunning)
+	in.flight = newFlight(o.MaxInFlightMessages, o.MaxInFlightBytes)
+	if in.metrics, err = newMetrics(o.Meter, in.flight); err != nil {
+		return nil, fmt.Errorf("ingest: metrics: %w", err)
+	}
+	in.visible = newWaiters(in)
+	in.catalog = newCatalog(&in.o, in.metrics)
+	in.replies = newReplier(in)
+	return in, nil
 }
 
 // Run serves until ctx ends and then drains: it unsubscribes, answers what it took, and returns nil. An error is the
-// reason why it stopped serving on its own.
-func (in *Ingester) Run(ctx context.Context) error { panic("pending") }
+// reason why it stopped serving on its own; what it took is answered in that case too.
+func (in *Ingester) Run(ctx context.Context) error {
+	defer in.setReady(errNotRunning)
+	// What was taken is finished under a context of its own, bounded by DrainTimeout.
+	work, finish := context.WithCancel(context.WithoutCancel(ctx))
+	defer finish()
+	if err := in.refresh(work); err != nil {
+		return fmt.Errorf("ingest: first look at the heads: %w", err)
+	}
+	intake, err := in.subscribe()
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	var watch, pipe errgroup.Group
+	unhook, err := in.hints()
+	if err != nil {
+		return errors.Join(err, intake.close())
+	}
+	watch.Go(func() error { defer stop(); return in.watch(serving) })
+	pipe.Go(func() error { in.replies.run(); return nil })
+	in.setReady(nil)
+	in.o.Logger.Info("serving writes", "graph", in.o.Graph, "lane", in.o.Lane, "incarnation", in.o.Log.Incarnation())
+	in.pump(serving, work, intake)
+	stop()
+	unhook()
+	err = watch.Wait()
+	in.visible.releaseAll()
+	in.drained(work)
+	in.replies.close()
+	_ = pipe.Wait()
+	return errors.Join(err, in.flush())
+}
+
+// drained waits until everything taken is answered, for at most DrainTimeout.
+func (in *Ingester) drained(work context.Context) {
+	limit, cancel := context.WithTimeout(work, in.o.DrainTimeout)
+	defer cancel()
+	if left := in.flight.wait(limit); left > 0 {
+		in.o.Logger.Warn("stopped with unanswered requests; their producers will retry", "messages", left)
+	}
+}
+
+// flush hands the last replies to the server.
+func (in *Ingester) flush() error {
+	err := in.o.Conn.FlushTimeout(in.o.DrainTimeout)
+	if errors.Is(err, nats.ErrConnectionClosed) {
+		return nil
+	}
+	return err
+}
 
 // Ready is nil while requests are served, else the reason why not.
-func (in *Ingester) Ready() error { panic("pending") }
+func (in *Ingester) Ready() error {
+	if reason := in.unready.Load(); reason != nil {
+		return *reason
+	}
+	if !in.o.Conn.IsConnected() {
+		return errors.New("ingest: not connected to NATS")
+	}
+	status, err := in.o.Log.Status(context.Background())
+	if err != nil {
+		return fmt.Errorf("ingest: log: %w", err)
+	}
+	if !status.Ready {
+		return fmt.Errorf("ingest: the log takes nothing: %s", status.Fault)
+	}
+	return nil
+}
+
+func (in *Ingester) setReady(reason error) {
+	if reason == nil {
+		in.unready.Store(nil)
+		return
+	}
+	in.unready.Store(&reason)
+}

@@ -1,0 +1,199 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/internal/envelope/rows"
+	"github.com/foldline/foldline/internal/keys"
+	"github.com/foldline/foldline/lance"
+)
+
+// suspendedRetryAfter is what a producer is told about a table that takes nothing for the time being.
+const suspendedRetryAfter = 5 * time.Second
+
+// resolveLimit bounds one look at the heads on behalf of a request.
+const resolveLimit = 5 * time.Second
+
+// catalog is the ingester's view of the heads: replaced whole, never changed, so that requests read it without a lock.
+type catalog struct {
+	o       *Options
+	metrics *metrics
+	current atomic.Pointer[view]
+	lost    atomic.Bool // the lane has another owner
+
+	mu         sync.Mutex // held during a resolve: one at a time
+	lastForced time.Time  // end of the last resolve because of an unknown table
+	forcedCost time.Duration
+}
+
+// view is one snapshot with its tables compiled.
+type view struct {
+	snapshot *heads.Snapshot
+	// since is when the resolve began: a change made before is in the view.
+	since  time.Time
+	tables map[string]*table
+}
+
+// table is an enrolled or at least known table of a view.
+type table struct {
+	def  heads.Table
+	rows *rows.Table
+	// bad is why the definition cannot be used, nil if it can.
+	bad error
+}
+
+func newCatalog(o *Options, m *metrics) *catalog { return &catalog{o: o, metrics: m} }
+
+func (c *catalog) view() *view  { return c.current.Load() }
+func (c *catalog) fenced() bool { return c.lost.Load() }
+
+// resolve reads the heads and replaces the view.
+func (c *catalog) resolve(ctx context.Context) (*view, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.resolveLocked(ctx)
+}
+
+func (c *catalog) resolveLocked(ctx context.Context) (*view, error) {
+	started := time.Now()
+	snapshot, err := heads.Resolve(ctx, c.o.Store, c.o.Root)
+	c.metrics.resolved(time.Since(started), err)
+	if err != nil {
+		return nil, err
+	}
+	old := c.current.Load()
+	if old != nil && old.snapshot.Version > snapshot.Version {
+		return old, nil
+	}
+	v := &view{snapshot: snapshot, since: started, tables: make(map[string]*table, len(snapshot.Tables))}
+	for _, def := range snapshot.Tables {
+		v.tables[def.Key] = compile(def, old)
+	}
+	c.current.Store(v)
+	return v, nil
+}
+
+// compile makes a table usable. One whose definition is as before stays the same, with the builders that decoders keep
+// for it.
+func compile(def heads.Table, old *view) *table {
+	if old != nil {
+		if t, ok := old.tables[def.Key]; ok && sameDefinition(t.def, def) {
+			return &table{def: def, rows: t.rows, bad: t.bad}
+		}
+	}
+	schema, err := heads.ArrowSchema(def.Columns)
+	if err != nil {
+		return &table{def: def, bad: err}
+	}
+	compiled, err := rows.NewTable(rows.Spec{
+		Table: def.Key, ID: uint64(def.ID), Arrow: schema, Key: def.PrimaryKey, DropUnknown: def.UnknownFields == heads.DropUnknown,
+	})
+	return &table{def: def, rows: compiled, bad: err}
+}
+
+func sameDefinition(a, b heads.Table) bool {
+	return a.ID == b.ID && a.Key == b.Key && a.UnknownFields == b.UnknownFields &&
+		slices.Equal(a.Columns, b.Columns) && slices.Equal(a.PrimaryKey, b.PrimaryKey)
+}
+
+// lookup finds a table that takes rows. A table that the view does not have may have been made since: the heads are read
+// once more, at most every UnknownTableInterval and for at most a tenth of the time, and *at is moved on. Only a view
+// that began after the message arrived can say for sure that there is no such table; otherwise the answer is busy.
+func (c *catalog) lookup(ctx context.Context, at **view, key string, arrived time.Time) (*rows.Table, error) {
+	t, ok := (*at).tables[key]
+	if !ok && (*at).since.Before(arrived) {
+		fresh, err := c.refreshFor(ctx, arrived)
+		if err != nil {
+			return nil, err
+		}
+		*at = fresh
+		t, ok = fresh.tables[key]
+	}
+	if !ok {
+		return nil, refusal(envelope.CodeUnknownTable, key, "the graph has no such table")
+	}
+	return t.admit()
+}
+
+func (c *catalog) refreshFor(ctx context.Context, arrived time.Time) (*view, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.current.Load(); !v.since.Before(arrived) {
+		return v, nil
+	}
+	pause := max(c.o.UnknownTableInterval, 10*c.forcedCost)
+	if wait := pause - time.Since(c.lastForced); wait > 0 {
+		return nil, &envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeSchemasStale, Row: envelope.NoRow,
+			Reason: "no such table is known, and the heads were read a moment ago", RetryAfter: wait}
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	started := time.Now()
+	v, err := c.resolveLocked(ctx)
+	c.lastForced, c.forcedCost = time.Now(), time.Since(started)
+	if err != nil {
+		return nil, &envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeSchemasStale, Row: envelope.NoRow,
+			Reason: "no such table is known, and the heads cannot be read", RetryAfter: c.o.UnknownTableInterval}
+	}
+	return v, nil
+}
+
+// admit refuses a table that takes no rows.
+func (t *table) admit() (*rows.Table, error) {
+	key := t.def.Key
+	switch {
+	case t.def.Head.State == heads.StateTombstoned:
+		return nil, refusal(envelope.CodeUnknownTable, key, "the table was dropped")
+	case t.def.System || !t.def.Enrolled:
+		return nil, refusal(envelope.CodeNotEnrolled, key, "the table is not enrolled for ingest")
+	case t.def.Head.State == heads.StateSuspended:
+		return nil, &envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeTableSuspended, Table: key, Row: envelope.NoRow,
+			Reason: "the table is suspended", RetryAfter: suspendedRetryAfter}
+	case t.def.Head.State == heads.StateReplaced:
+		return nil, &envelope.Error{Class: envelope.ClassConflict, Code: envelope.CodeTableReplaced, Table: key, Row: envelope.NoRow,
+			Reason: "a foreign writer replaced the table; it is frozen until an operator decides"}
+	case t.bad != nil:
+		return nil, &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeNotEnrolled, Table: key, Row: envelope.NoRow,
+			Reason: "the table's definition cannot be used: " + t.bad.Error()}
+	}
+	return t.rows, nil
+}
+
+// checkLane refuses a message that has rows of another lane; the error tells the lane of each row (W5).
+func (v *view) checkLane(own uint32, subjectTable string, r rows.Result) error {
+	count := v.snapshot.LaneCount
+	if count <= 1 {
+		return nil
+	}
+	lanes := make([]uint32, r.Rows)
+	wrong := false
+	for _, t := range r.Tables {
+		def, ok := v.tables[t.Table.Key()]
+		if !ok {
+			return refusal(envelope.CodeUnknownTable, t.Table.Key(), "the graph has no such table")
+		}
+		reader, err := lance.NewKeyReader(t.Record.Schema(), def.def.LaneColumns)
+		if err != nil {
+			return fmt.Errorf("lane of table %s: %w", t.Table.Key(), err)
+		}
+		if err := reader.Bind(t.Record); err != nil {
+			return fmt.Errorf("lane of table %s: %w", t.Table.Key(), err)
+		}
+		for row, line := range t.Lines {
+			lanes[line] = keys.Lane(reader.Lance(row), count)
+			wrong = wrong || lanes[line] != own
+		}
+	}
+	if !wrong {
+		return nil
+	}
+	return &envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeWrongLane, Table: subjectTable, Row: envelope.NoRow,
+		Reason: fmt.Sprintf("rows of other lanes than %d; split the message by lane", own), Lanes: lanes}
+}

@@ -1,0 +1,161 @@
+package ingest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/internal/envelope/rows"
+	"github.com/foldline/foldline/wal"
+)
+
+// notReadyRetryAfter is what a producer is told while the log takes nothing: about a restart.
+const notReadyRetryAfter = time.Second
+
+// decode turns a message into an entry, or notes why it is refused.
+func (in *Ingester) decode(ctx context.Context, d *rows.Decoder, r *request) {
+	start := time.Now()
+	r.release = func() {}
+	if err := in.decodeEntry(ctx, d, r); err != nil {
+		if !errors.As(err, &r.refusal) {
+			r.refusal = &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeLogFault, Row: envelope.NoRow, Reason: err.Error()}
+		}
+	}
+	in.metrics.decoded(time.Since(start))
+}
+
+func (in *Ingester) decodeEntry(ctx context.Context, d *rows.Decoder, r *request) error {
+	m, err := in.headers(r)
+	if err != nil {
+		return err
+	}
+	in.startSpan(r)
+	view := in.catalog.view()
+	result, err := d.Decode(m, func(table string) (*rows.Table, error) {
+		return in.catalog.lookup(ctx, &view, table, r.arrived)
+	})
+	if err != nil {
+		return err
+	}
+	if err := view.checkLane(in.o.Lane, m.Table, result); err != nil {
+		result.Release()
+		return err
+	}
+	r.rows, r.dropped, r.release = result.Rows, result.Dropped, result.Release
+	for _, t := range result.Tables {
+		r.entry.Rows = append(r.entry.Rows, wal.Rows{Table: wal.TableID(t.Table.ID()), Record: t.Record, Ops: walOps(t.Ops)})
+	}
+	if r.entry.MsgID != "" {
+		r.entry.Digest = digest(m)
+	}
+	return nil
+}
+
+// headers reads what subject and headers say of a message.
+func (in *Ingester) headers(r *request) (rows.Message, error) {
+	table, ok := in.subjects.TableOf(r.msg.Subject)
+	if !ok {
+		return rows.Message{}, refusal(envelope.CodeBadSubject, "", "the last part of the subject is no table key")
+	}
+	r.table = table
+	h := r.msg.Header
+	m := rows.Message{Table: table, Body: r.msg.Data, ContentType: h.Get(envelope.HeaderContentType)}
+	if m.Op, ok = envelope.ParseOp(h.Get(envelope.HeaderOp)); !ok {
+		return m, refusal(envelope.CodeUnknownOp, table, "the operations are upsert, insert and delete")
+	}
+	if table == "" && h.Get(envelope.HeaderOp) != "" {
+		return m, refusal(envelope.CodeBadHeader, table, envelope.HeaderOp+" is for the subject of one table; here the lines name their operations")
+	}
+	r.entry.MsgID = h.Get(envelope.HeaderMsgID)
+	if len(r.entry.MsgID) > envelope.MaxMsgIDBytes {
+		return m, refusal(envelope.CodeBadHeader, table, fmt.Sprintf("%s has more than %d bytes", envelope.HeaderMsgID, envelope.MaxMsgIDBytes))
+	}
+	return m, in.ackMode(r)
+}
+
+// ackMode reads how long a visible ack may wait; zero is a durable ack.
+func (in *Ingester) ackMode(r *request) error {
+	switch h := r.msg.Header; h.Get(envelope.HeaderAck) {
+	case "", envelope.AckDurable:
+		return nil
+	case envelope.AckVisible:
+		r.visible = envelope.DefaultVisibleTimeout
+		if text := h.Get(envelope.HeaderAckTimeout); text != "" {
+			ms, err := strconv.ParseUint(text, 10, 31)
+			if err != nil || ms == 0 {
+				return refusal(envelope.CodeBadHeader, r.table, envelope.HeaderAckTimeout+" is no whole number of milliseconds")
+			}
+			r.visible = time.Duration(ms) * time.Millisecond
+		}
+		r.visible = min(r.visible, in.o.MaxVisibleTimeout)
+		return nil
+	}
+	return refusal(envelope.CodeBadHeader, r.table, envelope.HeaderAck+" is neither durable nor visible")
+}
+
+// startSpan continues the trace of a producer that samples it, and stores the ingester's part with the entry, so that the
+// fold can link to it. The context of other messages is not kept.
+func (in *Ingester) startSpan(r *request) {
+	parent := r.msg.Header.Get(envelope.HeaderTraceParent)
+	if parent == "" {
+		return
+	}
+	carrier := propagation.MapCarrier{
+		envelope.HeaderTraceParent: parent, envelope.HeaderTraceState: r.msg.Header.Get(envelope.HeaderTraceState)}
+	ctx := propagation.TraceContext{}.Extract(context.Background(), carrier)
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return
+	}
+	ctx, r.span = in.o.Tracer.Start(ctx, "foldline.ingest", trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithTimestamp(r.arrived), trace.WithAttributes(attribute.String("foldline.table", r.table)))
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	r.entry.Trace = carrier[envelope.HeaderTraceParent]
+}
+
+// digest tells bodies apart under one message id. Table, operation and content type belong to the body: the same bytes
+// mean something else under others.
+func digest(m rows.Message) [32]byte {
+	h := sha256.New()
+	for _, part := range []string{m.Table, m.Op.String(), m.ContentType} {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+		h.Write([]byte(part))
+	}
+	h.Write(m.Body)
+	return [32]byte(h.Sum(nil))
+}
+
+// walOps are the log's numbers for operations; one stands for all when they are the same.
+func walOps(ops []envelope.Op) []wal.Op {
+	same := true
+	for _, op := range ops {
+		same = same && op == ops[0]
+	}
+	if same {
+		ops = ops[:1]
+	}
+	out := make([]wal.Op, len(ops))
+	for i, op := range ops {
+		switch op {
+		case envelope.OpUpsert:
+			out[i] = wal.OpUpsert
+		case envelope.OpInsert:
+			out[i] = wal.OpInsert
+		case envelope.OpDelete:
+			out[i] = wal.OpDelete
+		}
+	}
+	return out
+}
+
+func refusal(code envelope.Code, table, reason string) *envelope.Error {
+	return &envelope.Error{Class: envelope.ClassInvalid, Code: code, Table: table, Row: envelope.NoRow, Reason: reason}
+}

@@ -1,0 +1,152 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/wal"
+)
+
+const (
+	// chunkMessages and chunkBytes bound what is decoded by one goroutine at a time: enough to make the hand-over
+	// between goroutines cheap, little enough to keep all cores busy.
+	chunkMessages = 64
+	chunkBytes    = 256 << 10
+	// arrivalBuffer is how many messages the connection may be ahead of the intake, which only counts and hands
+	// on. The NATS client drops what does not fit, unanswered; its producers then retry.
+	arrivalBuffer = 1 << 16
+	// busyRetryAfter is what a producer is told when the ingester's own bounds are reached: several syncs.
+	busyRetryAfter = 20 * time.Millisecond
+)
+
+// request is one message on its way through the ingester.
+type request struct {
+	msg     *nats.Msg
+	arrived time.Time
+	size    int64
+	table   string // of the subject, "" when the lines name theirs
+	visible time.Duration
+	span    trace.Span // nil when the message carries no sampled trace
+
+	entry   wal.Entry
+	rows    int
+	dropped int
+	release func()          // of the entry's records
+	refusal *envelope.Error // instead of the entry
+	receipt envelope.Receipt
+}
+
+// chunk is what is decoded together. Exactly one goroutine claims it; ready is closed when it is decoded.
+type chunk struct {
+	requests []*request
+	bytes    int64
+	claimed  atomic.Bool
+	ready    chan struct{}
+}
+
+// intake is the ingester's subscriptions, which share one channel so that the order in which messages reach the
+// connection is the order in which they are taken.
+type intake struct {
+	arrivals chan *nats.Msg
+	subs     []*nats.Subscription
+}
+
+// subscribe takes the graph's write subjects as one of the lane owners, and the lane's own.
+func (in *Ingester) subscribe() (*intake, error) {
+	k := &intake{arrivals: make(chan *nats.Msg, arrivalBuffer)}
+	s, lane := in.subjects, in.o.Lane
+	laneQueue := s.WriteQueue() + "." + strconv.FormatUint(uint64(lane), 10)
+	for _, want := range []struct{ subject, queue string }{
+		{s.Write(), s.WriteQueue()},
+		{s.WriteTables(), s.WriteQueue()},
+		{s.LaneWrite(lane), laneQueue},
+		{s.LaneWriteTables(lane), laneQueue},
+	} {
+		sub, err := in.o.Conn.ChanQueueSubscribe(want.subject, want.queue, k.arrivals)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("ingest: subscribe %s: %w", want.subject, err), k.close())
+		}
+		k.subs = append(k.subs, sub)
+	}
+	// After the round trip the server knows the subscriptions, so that Ready means it.
+	if err := in.o.Conn.FlushTimeout(in.o.DrainTimeout); err != nil {
+		return nil, errors.Join(fmt.Errorf("ingest: subscribe: %w", err), k.close())
+	}
+	return k, nil
+}
+
+// close ends the subscriptions at once.
+func (k *intake) close() error {
+	var all error
+	for _, sub := range k.subs {
+		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+			all = errors.Join(all, err)
+		}
+	}
+	return all
+}
+
+// drain tells the server to send no more. After it every message that the server had sent is in arrivals.
+func (k *intake) drain(conn *nats.Conn, limit time.Duration) error {
+	for _, sub := range k.subs {
+		if err := sub.Drain(); err != nil {
+			return err
+		}
+	}
+	return conn.FlushTimeout(limit)
+}
+
+// take admits a message and adds it to the chunk, or answers busy.
+func (in *Ingester) take(msg *nats.Msg, c *chunk) {
+	size := int64(len(msg.Data))
+	if !in.flight.take(size) {
+		in.metrics.refused(envelope.ClassBusy, envelope.CodeOverloaded)
+		in.respond(msg, &envelope.Error{
+			Class: envelope.ClassBusy, Code: envelope.CodeOverloaded, Row: envelope.NoRow,
+			Reason: "as many messages or bytes are in flight as the ingester may hold", RetryAfter: busyRetryAfter,
+		})
+		return
+	}
+	c.requests = append(c.requests, &request{msg: msg, arrived: time.Now(), size: size})
+	c.bytes += size
+}
+
+// next collects a chunk: what has arrived, at least one message. It is nil when ctx ended and nothing is left.
+func (in *Ingester) next(ctx context.Context, k *intake) *chunk {
+	c := &chunk{ready: make(chan struct{})}
+	for len(c.requests) == 0 {
+		select {
+		case msg := <-k.arrivals:
+			in.take(msg, c)
+		default:
+			select {
+			case msg := <-k.arrivals:
+				in.take(msg, c)
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	in.fill(k, c)
+	return c
+}
+
+// fill adds what has arrived meanwhile, up to the chunk's bounds.
+func (in *Ingester) fill(k *intake, c *chunk) {
+	for len(c.requests) < chunkMessages && c.bytes < chunkBytes {
+		select {
+		case msg := <-k.arrivals:
+			in.take(msg, c)
+		default:
+			return
+		}
+	}
+}

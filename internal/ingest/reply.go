@@ -1,0 +1,119 @@
+package ingest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/foldline/foldline/internal/envelope"
+)
+
+// replier answers requests on a goroutine of its own, so that the log's callback never waits for the network. Its queue
+// is bounded by the flight: every request in it is still counted there.
+type replier struct {
+	in *Ingester
+
+	mu     sync.Mutex
+	queue  []*request
+	closed bool
+	wake   chan struct{} // one token: there may be something in the queue
+}
+
+func newReplier(in *Ingester) *replier { return &replier{in: in, wake: make(chan struct{}, 1)} }
+
+// add queues a settled request; it never blocks.
+func (p *replier) add(r *request) {
+	p.mu.Lock()
+	p.queue = append(p.queue, r)
+	p.mu.Unlock()
+	p.signal()
+}
+
+func (p *replier) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close ends run when the queue is empty.
+func (p *replier) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.signal()
+}
+
+func (p *replier) run() {
+	var batch []*request
+	for range p.wake {
+		p.mu.Lock()
+		batch, p.queue = p.queue, batch[:0]
+		closed := p.closed
+		p.mu.Unlock()
+		for _, r := range batch {
+			p.in.answer(r)
+		}
+		clear(batch)
+		if closed {
+			return
+		}
+	}
+}
+
+// answer replies to a settled request, or lets a visible one wait.
+func (in *Ingester) answer(r *request) {
+	switch {
+	case r.refusal != nil:
+		in.refuse(r)
+	case r.visible > 0 && in.visible.add(r):
+	default:
+		in.acknowledge(r)
+	}
+}
+
+func (in *Ingester) refuse(r *request) {
+	in.respond(r.msg, r.refusal)
+	in.metrics.refused(r.refusal.Class, r.refusal.Code)
+	if r.span != nil {
+		r.span.SetStatus(codes.Error, string(r.refusal.Code))
+	}
+	in.finish(r)
+}
+
+func (in *Ingester) acknowledge(r *request) {
+	if r.msg.Reply != "" {
+		in.send(&nats.Msg{Subject: r.msg.Reply, Data: r.receipt.Encode()})
+	}
+	in.metrics.acknowledged(r, time.Since(r.arrived))
+	in.finish(r)
+}
+
+func (in *Ingester) finish(r *request) {
+	if r.span != nil {
+		r.span.End()
+	}
+	in.flight.done(r.size)
+}
+
+// respond sends an error, marked as the NATS services convention marks errors.
+func (in *Ingester) respond(msg *nats.Msg, e *envelope.Error) {
+	if msg.Reply == "" {
+		return
+	}
+	in.send(&nats.Msg{Subject: msg.Reply, Data: e.Encode(), Header: nats.Header{
+		envelope.HeaderServiceError:     []string{string(e.Code)},
+		envelope.HeaderServiceErrorCode: []string{e.Status()},
+	}})
+}
+
+// send hands a reply to the connection. A reply that is lost is the producer's retry: it has a message id or it does
+// not know.
+func (in *Ingester) send(msg *nats.Msg) {
+	if err := in.o.Conn.PublishMsg(msg); err != nil {
+		in.metrics.replyLost()
+		in.o.Logger.Debug("reply was not sent", "error", err)
+	}
+}

@@ -1,0 +1,128 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/foldline/foldline/internal/envelope"
+)
+
+// waiters are durable requests whose producers want to hear when the write is visible. They stay counted in the flight,
+// without their bodies, and so their number is bounded with it.
+type waiters struct {
+	in *Ingester
+
+	mu      sync.Mutex
+	waiting map[*request]*time.Timer
+	closed  bool
+	seen    rejectsSeen
+}
+
+func newWaiters(in *Ingester) *waiters {
+	return &waiters{in: in, waiting: map[*request]*time.Timer{}}
+}
+
+// add takes a durable request until it is visible or its time is over. It is false when waiting is pointless: the
+// caller then answers at once with what the request is.
+func (w *waiters) add(r *request) bool {
+	left := r.visible - time.Since(r.arrived)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || left <= 0 {
+		return false
+	}
+	size := r.size
+	r.size, r.msg.Data = 0, nil
+	w.in.flight.forget(size)
+	w.waiting[r] = time.AfterFunc(left, func() { w.expire(r) })
+	if covers(w.in.catalog.view(), r.receipt) {
+		// A retry of what is visible already: the next look at the heads answers it, and nobody else will ask for one.
+		w.in.look()
+	}
+	return true
+}
+
+// expire answers durable at the deadline.
+func (w *waiters) expire(r *request) {
+	if w.take(r) {
+		w.in.acknowledge(r)
+	}
+}
+
+// take removes a request; exactly one caller gets it.
+func (w *waiters) take(r *request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	timer, ok := w.waiting[r]
+	if ok {
+		timer.Stop()
+		delete(w.waiting, r)
+	}
+	return ok
+}
+
+// reached answers what the view shows. The dead letters of the same publish are read first; when that fails the requests
+// go on waiting.
+func (w *waiters) reached(ctx context.Context, v *view) {
+	w.mu.Lock()
+	var shown []*request
+	for r := range w.waiting {
+		if covers(v, r.receipt) {
+			shown = append(shown, r)
+		}
+	}
+	w.mu.Unlock()
+	if len(shown) == 0 {
+		return
+	}
+	rejected, err := w.seen.read(ctx, w.in.o.Store, v.snapshot, shown)
+	if err != nil {
+		w.in.o.Logger.Warn("the dead letters could not be read; visible acks wait", "error", err)
+		return
+	}
+	for _, r := range shown {
+		if w.take(r) {
+			r.receipt.State = envelope.StateVisible
+			r.receipt.Rejected = rejected[entryOf(r.receipt)]
+			w.in.acknowledge(r)
+		}
+	}
+}
+
+// releaseAll answers durable and takes no more.
+func (w *waiters) releaseAll() {
+	w.mu.Lock()
+	w.closed = true
+	var all []*request
+	for r := range w.waiting {
+		all = append(all, r)
+	}
+	w.mu.Unlock()
+	for _, r := range all {
+		if w.take(r) {
+			w.in.acknowledge(r)
+		}
+	}
+}
+
+func (w *waiters) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting)
+}
+
+// covers tells whether a view's cuts include the entry of a receipt.
+func covers(v *view, r envelope.Receipt) bool {
+	cut, ok := v.snapshot.Cut(r.Lane, r.Incarnation)
+	return ok && cut.Through >= r.Seq
+}
+
+// entry names an entry of a lane.
+type entry struct {
+	lane        uint32
+	incarnation string
+	seq         uint64
+}
+
+func entryOf(r envelope.Receipt) entry { return entry{r.Lane, r.Incarnation, r.Seq} }
