@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"heads":              {"objstore", "lance"},
 	"publisher":          {"heads", "lance", "fence", "objstore"},
 	"fold":               {"wal", "lance", "fence", "publisher", "heads", "objstore"},
-	"internal/ingest":    {"wal", "heads", "publisher", "internal/envelope", "objstore"},
+	"internal/ingest":    {"wal", "heads", "lance", "internal/envelope", "objstore"},
 	"internal/archtest":  {},
 	"internal/deps":      {},
 	"internal/testkit":   {anything},

@@ -23,7 +23,7 @@ type Ingester struct {
 	visible  *waiters
 	// submitting tells whether the submitter is at work, so that a chunk is worth a helper.
 	submitting atomic.Bool
-	hint     chan struct{} // one token: the heads are worth a look
+	hint       chan struct{} // one token: the heads are worth a look
 	// unready is the reason why requests are not served, nil while they are.
 	unready atomic.Pointer[error]
 }
@@ -85,7 +85,7 @@ func (in *Ingester) Run(ctx context.Context) error {
 	in.drained(work)
 	in.replies.close()
 	_ = pipe.Wait()
-	return errors.Join(err, in.flush())
+	return errors.Join(err, in.flush(), in.metrics.close())
 }
 
 // drained waits until everything taken is answered, for at most DrainTimeout.

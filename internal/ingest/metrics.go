@@ -20,6 +20,8 @@ type metrics struct {
 
 	durable, visible, failed, fine metric.MeasurementOption
 
+	gauges metric.Registration
+
 	mu    sync.Mutex
 	codes map[envelope.Code]metric.MeasurementOption
 }
@@ -53,25 +55,28 @@ func newMetrics(m metric.Meter, f *flight) (*metrics, error) {
 	out.decode = seconds("decode.duration", "Decoding of one message.")
 	out.resolve = seconds("head_read.duration", "One read of the heads.")
 	out.release = seconds("release.duration", "One release of the log.")
-	faults = append(faults, observeFlight(m, f))
-	return out, errors.Join(faults...)
+	var err error
+	out.gauges, err = observeFlight(m, f)
+	return out, errors.Join(append(faults, err)...)
 }
 
 // observeFlight shows how near the bounds of the flight are.
-func observeFlight(m metric.Meter, f *flight) error {
+func observeFlight(m metric.Meter, f *flight) (metric.Registration, error) {
 	messages, err1 := m.Int64ObservableGauge("foldline.ingest.in_flight.messages", metric.WithUnit("{message}"), metric.WithDescription("Messages taken and not yet answered."))
 	bytes, err2 := m.Int64ObservableGauge("foldline.ingest.in_flight.bytes", metric.WithUnit("By"), metric.WithDescription("Bytes taken and not yet answered."))
 	if err := errors.Join(err1, err2); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	return m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		count, size := f.load()
 		o.ObserveInt64(messages, int64(count))
 		o.ObserveInt64(bytes, size)
 		return nil
 	}, messages, bytes)
-	return err
 }
+
+// close takes the gauges away; their provider outlives the ingester.
+func (m *metrics) close() error { return m.gauges.Unregister() }
 
 func withText(key, value string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
