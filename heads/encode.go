@@ -154,3 +154,6 @@ func ids(rows []row) []string {
 	}
 	return out
 }
+
+// JournalIDs returns the object ids of JournalRecord.
+func JournalIDs(commits []GraphCommit) []string { return ids(journalRows(nil, commits)) }

@@ -2,23 +2,127 @@ package heads
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
 
+	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 )
+
+// resolveAttempts bounds how often a reader starts again because retention took the version that it had just found.
+const resolveAttempts = 8
 
 // Resolve reads the current state whole, tables' definitions included: 1 LIST of one key and 3 GETs.
 // ErrNoGraph when nothing was initialised at root, ErrFormat for a manifest that is not ours.
 func Resolve(ctx context.Context, store objstore.Store, root string) (*Snapshot, error) {
-	panic("pending")
+	return resolve(ctx, store, root, true)
 }
 
 // Current answers "what is current?" and nothing else: 1 LIST of one key and 2 GETs. The tables of its snapshot
-// carry id, key, path and head, but no definition.
+// carry id, key, path and head, but no definition; the graph's name and lane count are not set either.
 func Current(ctx context.Context, store objstore.Store, root string) (*Snapshot, error) {
-	panic("pending")
+	return resolve(ctx, store, root, false)
 }
 
-// Log returns the newest graph commits, newest first, at most limit of them (0 = all): the hot tail, then history.
-func Log(ctx context.Context, store objstore.Store, root string, limit int) ([]GraphCommit, error) {
-	panic("pending")
+func resolve(ctx context.Context, store objstore.Store, root string, registry bool) (*Snapshot, error) {
+	for attempt := 1; ; attempt++ {
+		s, err := resolveOnce(ctx, store, root, registry)
+		if !vanished(err) || attempt == resolveAttempts {
+			return s, err
+		}
+	}
+}
+
+// vanished tells a version that retention took between our LIST and our GETs.
+func vanished(err error) bool {
+	return errors.Is(err, objstore.ErrNotFound) || errors.Is(err, lance.ErrNotFound)
+}
+
+func resolveOnce(ctx context.Context, store objstore.Store, root string, registry bool) (*Snapshot, error) {
+	path := Join(root, ManifestPath)
+	version, err := lance.LatestVersion(ctx, store, path)
+	if errors.Is(err, lance.ErrNotFound) {
+		return nil, fmt.Errorf("%w at %q", ErrNoGraph, root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return load(ctx, store, root, version, registry)
+}
+
+// load reads one manifest version.
+func load(ctx context.Context, store objstore.Store, root string, version uint64, registry bool) (*Snapshot, error) {
+	path := Join(root, ManifestPath)
+	whole := newWholeReads(store, path)
+	defer whole.drop()
+	table, err := lance.OpenVersion(ctx, whole, path, version)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckStamp(table.Metadata()); err != nil {
+		return nil, err
+	}
+	hot, reg, err := fragments(table)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := scan(ctx, table, hot)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeHot(rows)
+	if err != nil {
+		return nil, err
+	}
+	s.Version, s.root, s.table = version, root, table
+	if registry {
+		if rows, err = scan(ctx, table, reg); err != nil {
+			return nil, err
+		}
+		if err := addRegistry(s, rows); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.Validate()
+}
+
+// fragments tells the hot fragment from the registry: the hot one has the highest id, and the metadata must agree.
+func fragments(t *lance.Table) (hot, registry uint64, err error) {
+	fs := t.Fragments()
+	if len(fs) == 0 {
+		return 0, 0, fmt.Errorf("%w: the manifest at %q holds no graph yet", ErrNoGraph, t.Root())
+	}
+	if len(fs) != 2 {
+		return 0, 0, corrupt("%d fragments, not the hot one and the registry", len(fs))
+	}
+	hot, registry = max(fs[0].ID(), fs[1].ID()), min(fs[0].ID(), fs[1].ID())
+	named, err := strconv.ParseUint(t.Metadata()[MetaHot], 10, 32)
+	if err != nil || named != hot {
+		return 0, 0, corrupt("metadata names hot fragment %q, the highest is %d", t.Metadata()[MetaHot], hot)
+	}
+	return hot, registry, nil
+}
+
+func scan(ctx context.Context, t *lance.Table, fragments ...uint64) ([]row, error) {
+	var rows []row
+	for rec, err := range t.Scan(ctx, lance.ScanOptions{Columns: columnNames[:], Fragments: fragments}) {
+		if err != nil {
+			return nil, err
+		}
+		rows, err = appendRows(rows, rec)
+		rec.Release()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// Fragments returns the ids of the hot fragment and of the registry at this version.
+func (s *Snapshot) Fragments() (hot, registry uint64, err error) { return fragments(s.table) }
+
+// Bind completes a state that publisher has just committed as t, so that it can be read like a resolved one.
+func (s *Snapshot) Bind(root string, t *lance.Table) {
+	s.root, s.table, s.registry = root, t, true
 }

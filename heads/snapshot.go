@@ -164,11 +164,13 @@ func (s *Snapshot) Manifest() *lance.Table { return s.table }
 
 // Table finds a table that was not dropped by its key.
 func (s *Snapshot) Table(key string) (Table, bool) {
-	i, ok := slices.BinarySearchFunc(s.Tables, key, func(t Table, k string) int { return strings.Compare(t.Key, k) })
-	if !ok {
-		return Table{}, false
+	i, _ := slices.BinarySearchFunc(s.Tables, key, func(t Table, k string) int { return strings.Compare(t.Key, k) })
+	for ; i < len(s.Tables) && s.Tables[i].Key == key; i++ {
+		if s.Tables[i].Head.State != StateTombstoned {
+			return s.Tables[i], true
+		}
 	}
-	return s.Tables[i], true
+	return Table{}, false
 }
 
 // TableByID finds a table by its identity.

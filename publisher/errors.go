@@ -22,6 +22,8 @@ var (
 	ErrUnknownOutcome = errors.New("publisher: unknown outcome")
 	// ErrCorrupt: a record, or what it names, is damaged or gone. Stop and alert.
 	ErrCorrupt = errors.New("publisher: corrupt")
+	// ErrFormat: an object of another format number. Class invalid: use the program that wrote it.
+	ErrFormat = errors.New("publisher: unknown format")
 	// ErrUsedUp: an earlier call left the Publisher with an unfinished fold. Claim again.
 	ErrUsedUp = errors.New("publisher: used up by an earlier error")
 )

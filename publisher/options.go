@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/foldline/foldline/objstore"
 )
@@ -29,4 +31,39 @@ type Options struct {
 	// Step is called at every protocol step, on the goroutine that takes it; table steps come from several at once. A
 	// test kills the process in it. nil = none.
 	Step func(Step)
+}
+
+// defaultSuspendAfter is how long one table may hold up the others (architecture 7.6).
+const defaultSuspendAfter = 30 * time.Second
+
+// EnsureDefaults replaces zero values.
+func (o *Options) EnsureDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Meter == nil {
+		o.Meter = noopmetric.NewMeterProvider().Meter("publisher")
+	}
+	if o.Tracer == nil {
+		o.Tracer = nooptrace.NewTracerProvider().Tracer("publisher")
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.SuspendAfter == 0 {
+		o.SuspendAfter = defaultSuspendAfter
+	}
+	if o.Step == nil {
+		o.Step = func(Step) {}
+	}
+}
+
+func (o Options) validate() error {
+	if o.Store == nil {
+		return invalid("no store")
+	}
+	if o.SuspendAfter < 0 {
+		return invalid("SuspendAfter is negative")
+	}
+	return nil
 }

@@ -2,53 +2,77 @@ package publisher
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
 )
 
 // Publisher owns a graph's tables under one folder epoch.
-type Publisher struct{}
-
-// Claim makes the caller the folder: epoch e+1 by a manifest commit, a barrier on every enrolled table and the dead letters, then
-// completion of a fold that an earlier owner had begun to commit (see Recovered). ErrFenced when another claim came in between.
-func Claim(ctx context.Context, o Options, owner string) (*Publisher, error) { panic("pending") }
+type Publisher struct {
+	*manifest
+	epoch uint64
+	// snap is the newest state that this Publisher has seen. It is a hint: puts and epoch checks judge it.
+	snap      *heads.Snapshot
+	nextFold  uint64
+	recovered *Published
+	// leftovers are objects of folds that the heads no longer need, removed after the next publish.
+	leftovers []string
+	pruner    pruner
+	usedUp    error
+}
 
 // Epoch returns the folder epoch that was claimed.
-func (p *Publisher) Epoch() uint64 { panic("pending") }
+func (p *Publisher) Epoch() uint64 { return p.epoch }
 
 // Recovered returns the fold that Claim completed, nil when there was none.
-func (p *Publisher) Recovered() *Published { panic("pending") }
-
-// Refresh reads the current state. ErrFenced when the epoch has moved on.
-func (p *Publisher) Refresh(ctx context.Context) (*heads.Snapshot, error) { panic("pending") }
+func (p *Publisher) Recovered() *Published { return p.recovered }
 
 // NextFold returns the number of the next fold. It rises with every publish and with every plan whose record was tried.
-func (p *Publisher) NextFold() uint64 { panic("pending") }
+func (p *Publisher) NextFold() uint64 { return p.nextFold }
 
-// PutDeleteKeys uploads the keys (exact encodings) that a fold deletes from a table, also those that were not found, and returns the
-// object's key for PreparedTable.DeleteKeys. Safe to call concurrently.
-func (p *Publisher) PutDeleteKeys(ctx context.Context, fold uint64, table heads.Table, keys []string) (string, error) {
-	panic("pending")
+// Refresh reads the current state: one LIST when nothing has changed. ErrFenced when the epoch has moved on.
+func (p *Publisher) Refresh(ctx context.Context) (*heads.Snapshot, error) {
+	if p.usedUp != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsedUp, p.usedUp)
+	}
+	newest, err := lance.LatestVersion(ctx, p.o.Store, p.root())
+	if err != nil {
+		return nil, err
+	}
+	if p.snap == nil || p.snap.Version != newest {
+		if p.snap, err = p.resolve(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p.snap, p.owns(p.snap)
 }
 
-// Publish makes a prepared fold the graph's current state: record, table commits in parallel, dead letters last, heads in one manifest
-// commit, pruning. After an error the Publisher is used up. ErrFenced, ErrConflict, ErrUnknownOutcome, ErrCorrupt.
-func (p *Publisher) Publish(ctx context.Context, prepared *Prepared) (*Published, error) {
-	panic("pending")
+// owns is the precondition of everything done under the epoch.
+func (p *Publisher) owns(s *heads.Snapshot) error {
+	if s.FolderEpoch == p.epoch {
+		return nil
+	}
+	return fmt.Errorf("%w: folder epoch is %d, ours is %d", ErrFenced, s.FolderEpoch, p.epoch)
 }
 
-// TableSpec describes a table to create. PrimaryKey empty = "id"; LaneColumns empty = the primary key; UnknownFields empty = refuse.
-type TableSpec struct {
-	Key           string
-	Columns       []heads.Column
-	PrimaryKey    []string
-	LaneColumns   []string
-	Order         string
-	UnknownFields string
+// authority asks the heads whose epoch it is.
+func (p *Publisher) authority(ctx context.Context) error {
+	s, err := heads.Current(ctx, p.o.Store, p.o.Root)
+	if err != nil {
+		return err
+	}
+	return p.owns(s)
 }
 
-// CreateTable creates and enrols a table. It is idempotent for an equal spec; ErrConflict for another spec under the same key,
-// ErrInvalid for a spec that breaks a rule (a nullable key column, a key type that no filter covers, …).
-func (p *Publisher) CreateTable(ctx context.Context, spec TableSpec) (heads.Table, error) {
-	panic("pending")
+// fail marks the Publisher as used up.
+func (p *Publisher) fail(ctx context.Context, err error) {
+	p.usedUp = err
+	if errors.Is(err, fence.ErrFenced) {
+		p.inst.fenced.Add(ctx, 1)
+	}
 }
+
+func (m *manifest) step(format string, args ...any) { m.o.Step(Step(fmt.Sprintf(format, args...))) }

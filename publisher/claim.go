@@ -1,0 +1,126 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/foldline/foldline/fence"
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+)
+
+// parallel bounds how many tables are worked on at once.
+const parallel = 16
+
+// Claim makes the caller the folder: epoch e+1 by a manifest commit, a barrier on every enrolled table and the dead letters, then
+// completion of a fold that an earlier owner had begun to commit (see Recovered). ErrFenced when another claim came in between.
+func Claim(ctx context.Context, o Options, owner string) (*Publisher, error) {
+	m, err := newManifest(o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Publisher{manifest: m}
+	ctx, end := m.inst.span(ctx, "foldline.claim")
+	err = p.claim(ctx, owner)
+	end(err)
+	if err != nil {
+		if errors.Is(err, fence.ErrFenced) {
+			m.inst.fenced.Add(ctx, 1)
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Publisher) claim(ctx context.Context, owner string) error {
+	p.step("claim.before")
+	if err := p.takeEpoch(ctx, owner); err != nil {
+		return err
+	}
+	p.step("claim.after")
+	tables, err := p.barriers(ctx)
+	if err != nil {
+		return err
+	}
+	// Barriers may have been put late, over those of a successor that a foreign restore had rewound: the heads decide.
+	if _, err := p.Refresh(ctx); err != nil {
+		return err
+	}
+	if err := p.survey(ctx); err != nil {
+		return err
+	}
+	p.step("recover.before")
+	if err := p.recover(ctx, tables); err != nil {
+		return err
+	}
+	p.step("recover.after")
+	return nil
+}
+
+// takeEpoch raises epoch:folder. Of racing claims each gets its own number; the highest owns.
+func (p *Publisher) takeEpoch(ctx context.Context, owner string) error {
+	id, err := p.mintID()
+	if err != nil {
+		return err
+	}
+	p.snap, err = p.commit(ctx, nil, change{id: id, kind: heads.KindFolder, actor: owner,
+		apply: func(next *heads.Snapshot, _ *heads.GraphCommit) error {
+			next.FolderEpoch++
+			next.FolderOwner = owner
+			p.epoch = next.FolderEpoch
+			return nil
+		}})
+	if err != nil {
+		return err
+	}
+	return p.owns(p.snap)
+}
+
+// barriers raises the epoch on every table that a fold could commit to, touched by the last one or not: a stale folder may hold a
+// commit to any of them. It returns the version of each that carries the barrier.
+func (p *Publisher) barriers(ctx context.Context) (map[heads.TableID]*lance.Table, error) {
+	tables := make([]*lance.Table, len(p.snap.Tables))
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i, t := range p.snap.Tables {
+		if !folded(t) {
+			continue
+		}
+		g.Go(func() error {
+			var err error
+			tables[i], err = p.barrier(ctx, t)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	out := make(map[heads.TableID]*lance.Table)
+	for i, t := range p.snap.Tables {
+		if tables[i] != nil {
+			out[t.ID] = tables[i]
+		}
+	}
+	return out, nil
+}
+
+// folded tells tables that folds commit to.
+func folded(t heads.Table) bool {
+	return t.Head.State != heads.StateTombstoned && (t.Enrolled || t.Key == heads.RejectsKey)
+}
+
+func (p *Publisher) barrier(ctx context.Context, t heads.Table) (*lance.Table, error) {
+	p.step("barrier.%s.before", t.Key)
+	table, err := lance.Open(ctx, p.o.Store, heads.Join(p.o.Root, t.Path))
+	if err != nil {
+		return nil, fmt.Errorf("publisher: barrier on %q: %w", t.Key, err)
+	}
+	if table, err = fence.Barrier(ctx, table, p.epoch, p.authority); err != nil {
+		return nil, fmt.Errorf("publisher: barrier on %q: %w", t.Key, err)
+	}
+	p.step("barrier.%s.after", t.Key)
+	return table, nil
+}

@@ -1,0 +1,222 @@
+package publisher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/foldline/foldline/fence"
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/objstore"
+)
+
+// commitRounds bounds how often one table's commit is planned again.
+const commitRounds = 20
+
+// errLanded: the table holds the fold already. The attempt that comes with it has the newest version as its base.
+var errLanded = errors.New("publisher: fold has landed")
+
+// attempt is a table commit ready to be tried.
+type attempt struct {
+	base     *lance.Table
+	tx       *lance.Transaction
+	affected map[uint64]*roaring.Bitmap
+	// amendment names the verdicts that differ from the record, lost are those rows.
+	amendment string
+	lost      []Reject
+}
+
+func planned(t *recordTable, base *lance.Table) attempt {
+	return attempt{base: base, tx: t.tx, affected: t.affected}
+}
+
+// committed is a table that holds the fold.
+type committed struct {
+	id          heads.TableID
+	headVersion uint64       // the head that the publish replaces
+	table       *lance.Table // the version to publish
+	state       heads.State
+	amendment   string
+	lost        []Reject
+}
+
+// holds tells whether a version's metadata names the fold: every later version of any engine carries it.
+func holds(t *lance.Table, rec *record) bool { return t.Metadata()[fence.MetaFold] == rec.name() }
+
+// commitTable commits one table's part of a fold at most once.
+func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable, start func(*recordTable) (attempt, error)) (committed, error) {
+	ctx, end := p.inst.span(ctx, "foldline.commit", attribute.String("table", t.key))
+	a, err := start(t)
+	for round := 1; ; round++ {
+		var c committed
+		if err == nil {
+			c, err = p.try(ctx, rec, t, a)
+		}
+		switch {
+		case err == nil:
+			end(nil)
+			return c, nil
+		case errors.Is(err, errLanded):
+			c, err = p.locate(ctx, rec, t)
+			end(err)
+			return c, err
+		case !again(err), round == commitRounds:
+			err = fmt.Errorf("commit table %q: %w", t.key, err)
+			end(err)
+			return committed{}, err
+		}
+		p.inst.conflicts.Add(ctx, 1)
+		p.o.Logger.InfoContext(ctx, "table commit is planned again", "table", t.key, "fold", rec.fold, "error", err)
+		if err = p.pause(ctx, round); err != nil {
+			continue
+		}
+		var latest *lance.Table
+		if latest, err = lance.Open(ctx, p.o.Store, heads.Join(p.o.Root, t.path)); err == nil {
+			a, err = p.replan(ctx, rec, t, latest)
+		}
+	}
+}
+
+// again tells errors after which the commit is planned anew on the newest version: a rival won, what it did is gone, or whether ours
+// landed is not known. In the last case the newest version names the fold if it did, and a delayed put that could still land meets the
+// slot of our next try.
+func again(err error) bool {
+	return errors.Is(err, lance.ErrConflict) || errors.Is(err, fence.ErrUnseen) ||
+		errors.Is(err, lance.ErrUnknownOutcome) || errors.Is(err, objstore.ErrUnknownOutcome)
+}
+
+// try makes one commit call.
+func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a attempt) (committed, error) {
+	metadata, err := p.metadata(rec, t.id, a.amendment)
+	if err != nil {
+		return committed{}, err
+	}
+	p.step("commit.%s.before", t.key)
+	guard := fence.Guard(p.epoch, p.authority)
+	done, err := a.base.Commit(ctx, a.tx, lance.CommitOptions{Affected: a.affected, SetMetadata: metadata, Clock: p.o.Clock,
+		Check: func(ctx context.Context, x lance.Attempt) error {
+			if holds(x.Latest, rec) {
+				return errLanded
+			}
+			if err := fence.Covers(x.Ours, x.Latest.Schema()); err != nil {
+				return fmt.Errorf("%w: %w", lance.ErrIncompatible, err)
+			}
+			return guard(ctx, x)
+		}})
+	if err != nil {
+		return committed{}, err
+	}
+	p.step("commit.%s.after", t.key)
+	p.inst.commits.Add(ctx, 1)
+	c := committed{id: t.id, headVersion: t.headVersion, table: done.Table, state: heads.StateLive, amendment: a.amendment, lost: a.lost}
+	if done.Newest > done.Table.Version() {
+		c.state, err = p.above(ctx, done.Table, done.Newest)
+	}
+	return c, err
+}
+
+// above reads what landed on top of a version of ours: an overwrite or a restore means that the table was replaced.
+func (p *Publisher) above(ctx context.Context, ours *lance.Table, newest uint64) (heads.State, error) {
+	for v := ours.Version() + 1; v <= newest; v++ {
+		at, err := ours.At(ctx, v)
+		if errors.Is(err, lance.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		replaced, err := replaces(ctx, at)
+		if err != nil {
+			return "", err
+		}
+		if replaced {
+			return heads.StateReplaced, nil
+		}
+	}
+	return heads.StateLive, nil
+}
+
+func replaces(ctx context.Context, t *lance.Table) (bool, error) {
+	tx, err := t.Transaction(ctx)
+	if errors.Is(err, lance.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	switch tx.Op.Kind() {
+	case lance.KindOverwrite, lance.KindRestore:
+		return true, nil
+	}
+	return false, nil
+}
+
+// locate finds the version with which the fold landed: going down from the newest, the lowest that names it. When a foreign cleanup took
+// that one, the lowest that is left holds the same rows.
+func (p *Publisher) locate(ctx context.Context, rec *record, t *recordTable) (committed, error) {
+	latest, err := lance.Open(ctx, p.o.Store, heads.Join(p.o.Root, t.path))
+	if err != nil {
+		return committed{}, err
+	}
+	c := committed{id: t.id, headVersion: t.headVersion, table: latest, state: heads.StateLive}
+	for v := latest.Version(); v > t.baseVersion; v-- {
+		at, err := latest.At(ctx, v)
+		if errors.Is(err, lance.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return committed{}, err
+		}
+		if !holds(at, rec) {
+			break
+		}
+		if c.table.Version() != at.Version() {
+			replaced, err := replaces(ctx, c.table)
+			if err != nil {
+				return committed{}, err
+			}
+			if replaced {
+				c.state = heads.StateReplaced
+			}
+			c.table = at
+		}
+	}
+	if !holds(c.table, rec) {
+		return committed{}, fmt.Errorf("%w: table %q no longer names fold %s", ErrConflict, t.key, rec.name())
+	}
+	c.amendment = c.table.Metadata()[fence.MetaAmendment]
+	c.lost, err = p.readAmendment(ctx, c.amendment)
+	return c, err
+}
+
+// metadata is what every later version of the table will carry.
+func (p *Publisher) metadata(rec *record, id heads.TableID, amendment string) (map[string]string, error) {
+	type cut struct {
+		Lane        uint32 `json:"lane"`
+		Incarnation string `json:"inc"`
+		Through     uint64 `json:"through,string"`
+	}
+	cuts := make([]cut, len(rec.cut))
+	for i, c := range rec.cut {
+		cuts[i] = cut{Lane: c.Lane, Incarnation: c.Incarnation, Through: c.Through}
+	}
+	text, err := json.Marshal(cuts)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{fence.MetaGraph: rec.graph, fence.MetaTable: formatTableID(id), fence.MetaFold: rec.name(),
+		fence.MetaCut: string(text), fence.MetaEpoch: fence.FormatEpoch(p.epoch), fence.MetaAmendment: amendment}, nil
+}
+
+// properties are the same facts in the transaction, as long as the version's manifest lives.
+func (p *Publisher) properties(rec *record, id heads.TableID) map[string]string {
+	return map[string]string{fence.MetaGraph: rec.graph, fence.MetaTable: formatTableID(id), fence.MetaFold: rec.name(),
+		fence.MetaEpoch: fence.FormatEpoch(p.epoch)}
+}
+
+func formatTableID(id heads.TableID) string { return fmt.Sprintf("%016x", uint64(id)) }

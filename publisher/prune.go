@@ -1,0 +1,98 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+)
+
+// Retention of manifest versions: at least minVersions are kept, and of what is older at most maxVersions.
+const (
+	minVersions = 64
+	maxVersions = 1000
+	// pruneStep is how far one publish advances the boundary at most: it must outrun one version a publish to catch up.
+	pruneStep = 2
+)
+
+// boundary is the pruned_through of next: it follows maxVersions behind, a few versions at a time. It lands with the publish, before
+// anything is deleted.
+func boundary(next *heads.Snapshot) uint64 {
+	if next.Version <= maxVersions {
+		return next.PrunedThrough
+	}
+	return max(next.PrunedThrough, min(next.Version-maxVersions, next.PrunedThrough+pruneStep))
+}
+
+// pruner remembers how far this Publisher has removed manifest versions. What another process left is found by a survey.
+type pruner struct {
+	through uint64 // versions up to this one are gone
+	known   bool
+}
+
+// prune removes manifest versions at or below the published boundary, oldest first, with the files that only they name.
+func (p *Publisher) prune(ctx context.Context) error {
+	limit := p.snap.PrunedThrough
+	if !p.pruner.known {
+		oldest, err := p.oldest(ctx, limit)
+		if err != nil {
+			return err
+		}
+		p.pruner = pruner{through: oldest, known: true}
+	}
+	for n := 0; n < 2*pruneStep && p.pruner.through < limit; n++ {
+		if err := p.pruneOne(ctx, p.pruner.through+1); err != nil {
+			return err
+		}
+		p.pruner.through++
+		p.inst.pruned.Add(ctx, 1)
+	}
+	return nil
+}
+
+// oldest returns the version below the oldest one that is still there, at most limit.
+func (p *Publisher) oldest(ctx context.Context, limit uint64) (uint64, error) {
+	left, err := p.snap.Manifest().Versions(ctx, limit)
+	if err != nil || len(left) == 0 {
+		return limit, err
+	}
+	return slices.Min(left) - 1, nil
+}
+
+// pruneOne removes the data files of a version that the next one does not name, then its manifest: a crash in between leaves the
+// manifest, and the next run finds it.
+func (p *Publisher) pruneOne(ctx context.Context, version uint64) error {
+	t, err := p.snap.Manifest().At(ctx, version)
+	if errors.Is(err, lance.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	next, err := t.At(ctx, version+1)
+	if errors.Is(err, lance.ErrNotFound) { // a stale writer's put in a slot that was emptied before: its files may be shared
+		return p.snap.Manifest().DeleteVersions(ctx, []uint64{version})
+	}
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{}
+	for _, f := range next.Fragments() {
+		for _, file := range f.Files() {
+			kept[file.Path] = true
+		}
+	}
+	for _, f := range t.Fragments() {
+		for _, file := range f.Files() {
+			if kept[file.Path] {
+				continue
+			}
+			if err := p.o.Store.Delete(ctx, dataPath(t.Root(), file.Path)); err != nil {
+				return err
+			}
+		}
+	}
+	return p.snap.Manifest().DeleteVersions(ctx, []uint64{version})
+}

@@ -1,0 +1,166 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/foldline/foldline/fence"
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/objstore"
+)
+
+// survey lists the fold records that are left: numbers of dropped plans are not used again, and records that the heads no longer need
+// are removed behind the next publish.
+func (p *Publisher) survey(ctx context.Context) error {
+	prefix := heads.Join(p.o.Root, heads.FoldsPath) + "/"
+	objects, err := p.o.Store.List(ctx, prefix, "", 0)
+	if err != nil {
+		return err
+	}
+	highest := p.snap.Fold
+	for _, object := range objects {
+		name, _, _ := strings.Cut(strings.TrimPrefix(object.Key, prefix), "/")
+		fold, _, err := parseRecordName(strings.TrimSuffix(name, recordSuffix))
+		if err != nil {
+			continue // not ours: left alone
+		}
+		highest = max(highest, fold)
+		if fold <= p.snap.Fold {
+			p.leftovers = append(p.leftovers, object.Key)
+		}
+	}
+	p.nextFold = highest + 1
+	return nil
+}
+
+// recover completes the fold that some table holds and the heads do not: forward only, from its record, the same transactions with the
+// same verdicts. When no table holds one there is nothing to complete: whatever was recorded is dropped and planned afresh.
+func (p *Publisher) recover(ctx context.Context, tables map[heads.TableID]*lance.Table) error {
+	begun := ""
+	for _, t := range p.snap.Tables {
+		table, ok := tables[t.ID]
+		if !ok {
+			continue
+		}
+		name, err := p.witness(ctx, t, table)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			continue
+		}
+		fold, _, err := parseRecordName(name)
+		if err != nil {
+			return fmt.Errorf("table %q: %w", t.Key, err)
+		}
+		switch {
+		case fold <= p.snap.Fold:
+		case begun == "":
+			begun = name
+		case begun != name:
+			return fmt.Errorf("%w: tables hold two unpublished folds, %s and %s", ErrCorrupt, begun, name)
+		}
+	}
+	if begun == "" {
+		return nil
+	}
+	return p.finish(ctx, begun, tables)
+}
+
+// finish completes one recorded fold under our epoch.
+func (p *Publisher) finish(ctx context.Context, name string, tables map[heads.TableID]*lance.Table) error {
+	data, err := p.o.Store.Get(ctx, heads.Join(p.o.Root, recordPath(name)))
+	if errors.Is(err, objstore.ErrNotFound) {
+		return fmt.Errorf("%w: a table holds the unpublished fold %s, its record is gone", ErrCorrupt, name)
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := decodeRecord(name, data)
+	if err != nil {
+		return err
+	}
+	if rec.graph != p.snap.Graph {
+		return fmt.Errorf("%w: record %s is of graph %q, this is %q", ErrCorrupt, name, rec.graph, p.snap.Graph)
+	}
+	p.o.Logger.InfoContext(ctx, "completing a recorded fold", "fold", rec.fold, "record", name, "epoch", p.epoch)
+	p.recovered, err = p.complete(ctx, rec, func(t *recordTable) (attempt, error) { return p.resume(ctx, rec, t, tables[t.id]) })
+	if err != nil {
+		return fmt.Errorf("publisher: complete fold %s: %w", name, err)
+	}
+	p.inst.recoveries.Add(ctx, 1)
+	return nil
+}
+
+// witness tells which fold a table holds: its metadata says so. When somebody replaced the metadata, the transactions above the head
+// are asked; when one of those is gone too, nobody knows, and we stop.
+func (p *Publisher) witness(ctx context.Context, t heads.Table, latest *lance.Table) (string, error) {
+	metadata := latest.Metadata()
+	if metadata[fence.MetaGraph] == p.snap.Graph {
+		return metadata[fence.MetaFold], nil
+	}
+	newest := ""
+	for v := t.Head.Version + 1; v <= latest.Version(); v++ {
+		at, err := latest.At(ctx, v)
+		if errors.Is(err, lance.ErrNotFound) {
+			return "", fmt.Errorf("%w: table %q lost its metadata and version %d", ErrCorrupt, t.Key, v)
+		}
+		if err != nil {
+			return "", err
+		}
+		tx, err := at.Transaction(ctx)
+		if err != nil {
+			return "", fmt.Errorf("table %q version %d: %w", t.Key, v, err)
+		}
+		if name := tx.Properties[fence.MetaFold]; name != "" {
+			newest = name
+		}
+	}
+	return newest, nil
+}
+
+// resume prepares the commit of a recorded table that may have landed already.
+func (p *Publisher) resume(ctx context.Context, rec *record, t *recordTable, latest *lance.Table) (attempt, error) {
+	if latest == nil { // not enrolled any more, or new since the barriers: neither can be
+		return attempt{}, fmt.Errorf("%w: record %s names table %q, which has no barrier", ErrCorrupt, rec.name(), t.key)
+	}
+	if holds(latest, rec) {
+		return attempt{base: latest}, errLanded
+	}
+	if err := p.checkFiles(ctx, t); err != nil {
+		return attempt{}, err
+	}
+	base, err := latest.At(ctx, t.baseVersion)
+	if errors.Is(err, lance.ErrNotFound) {
+		return p.replan(ctx, rec, t, latest)
+	}
+	if err != nil {
+		return attempt{}, err
+	}
+	return planned(t, base), nil
+}
+
+// checkFiles makes sure that a completed commit names no file that is gone: such a version could not be read by anybody.
+func (p *Publisher) checkFiles(ctx context.Context, t *recordTable) error {
+	root := heads.Join(p.o.Root, t.path)
+	var keys []string
+	for _, f := range t.update().NewFragments {
+		for _, file := range f.Files() {
+			keys = append(keys, dataPath(root, file.Path))
+		}
+	}
+	for _, f := range t.update().UpdatedFragments {
+		if path := f.DeletionPath(); path != "" {
+			keys = append(keys, root+"/"+path)
+		}
+	}
+	for _, key := range keys {
+		if _, err := p.o.Store.Stat(ctx, key); err != nil {
+			return fmt.Errorf("%w: file of an unfinished fold: %w", ErrCorrupt, err)
+		}
+	}
+	return nil
+}

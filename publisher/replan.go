@@ -1,0 +1,207 @@
+package publisher
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+
+	"github.com/foldline/foldline/fence"
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/rowjson"
+	"github.com/foldline/foldline/lance"
+)
+
+// replan builds a table's commit again, by key, on a newer version: our uploaded rows and the delete keys stay what they are; what
+// they replace, and which of them are new keys, is looked up in that version. A strict insert whose key exists there has lost: it is left
+// out, and an amendment beside the record says so before the commit.
+func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, latest *lance.Table) (attempt, error) {
+	if holds(latest, rec) {
+		return attempt{base: latest}, errLanded
+	}
+	deletes, err := p.readDeleteKeys(ctx, t.deleteKeys)
+	if err != nil {
+		return attempt{}, err
+	}
+	r := &rebuild{p: p, rec: rec, t: t, latest: latest, fragments: t.update().NewFragments}
+	if err := r.readKeys(ctx, deletes); err != nil {
+		return attempt{}, err
+	}
+	if r.found, err = fence.FindRows(ctx, latest, r.keys); err != nil {
+		return attempt{}, err
+	}
+	if err := r.dropLost(ctx); err != nil {
+		return attempt{}, err
+	}
+	a, err := r.transaction(ctx)
+	if err != nil {
+		return attempt{}, err
+	}
+	a.lost = r.lost
+	a.amendment, err = p.putAmendment(ctx, rec, t, r.lost)
+	return a, err
+}
+
+// rebuild is the work of one replan.
+type rebuild struct {
+	p         *Publisher
+	rec       *record
+	t         *recordTable
+	latest    *lance.Table
+	fragments []lance.Fragment // new rows, uploaded
+	keys      fence.KeySet     // of new rows and deletes
+	upserts   fence.KeySet     // of new rows
+	strict    map[place]string // exact keys of strict inserts, by their place in fragments
+	found     map[string][]lance.RowAddress
+	lost      []Reject
+}
+
+// place is a row of the uploaded fragments.
+type place struct {
+	fragment int
+	offset   uint32
+}
+
+// readKeys reads the keys of the uploaded rows.
+func (r *rebuild) readKeys(ctx context.Context, deletes []string) error {
+	r.upserts, r.strict = fence.KeySet{}, make(map[place]string, len(r.t.strict))
+	for _, s := range r.t.strict {
+		r.strict[place{s.Fragment, s.Offset}] = ""
+	}
+	columns := r.latest.Schema().PrimaryKey()
+	err := r.scan(ctx, columns, func(rec arrow.Record, fragment int, offset uint32) error {
+		reader, err := lance.NewKeyReader(rec.Schema(), columns)
+		if err != nil {
+			return err
+		}
+		if err := reader.Bind(rec); err != nil {
+			return err
+		}
+		for i := range int(rec.NumRows()) {
+			if reader.Null(i) {
+				return fmt.Errorf("%w: new row %d of table %q", fence.ErrNullKey, offset+uint32(i), r.t.key)
+			}
+			r.upserts.Add(reader, i)
+			if _, ok := r.strict[place{fragment, offset + uint32(i)}]; ok {
+				r.strict[place{fragment, offset + uint32(i)}] = reader.Exact(i)
+			}
+		}
+		return nil
+	})
+	r.keys = make(fence.KeySet, len(r.upserts)+len(deletes))
+	for k, h := range r.upserts {
+		r.keys[k] = h
+	}
+	for _, k := range deletes {
+		r.keys[k] = 0 // only looked up, never hashed
+	}
+	return err
+}
+
+// scan visits the records of the uploaded fragments with the place of their first row.
+func (r *rebuild) scan(ctx context.Context, columns []string, visit func(rec arrow.Record, fragment int, offset uint32) error) error {
+	for i, f := range r.fragments {
+		offset := uint32(0)
+		for rec, err := range r.latest.ScanFragments(ctx, []lance.Fragment{f}, lance.ScanOptions{Columns: columns}) {
+			if err != nil {
+				return err
+			}
+			err := visit(rec, i, offset)
+			offset += uint32(rec.NumRows())
+			rec.Release()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropLost makes rejects of the strict inserts whose key exists, and writes the other rows anew: a deletion file beside an uploaded
+// fragment would have to know the id that only the commit gives.
+func (r *rebuild) dropLost(ctx context.Context) error {
+	lost := map[place]StrictRow{}
+	for _, s := range r.t.strict {
+		key := r.strict[place{s.Fragment, s.Offset}]
+		if len(r.found[key]) > 0 {
+			lost[place{s.Fragment, s.Offset}] = s
+			delete(r.found, key)
+			delete(r.upserts, key)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	w := lance.NewFragmentWriter(ctx, r.p.o.Store, r.latest.Root(), r.latest.Schema(), lance.WriteOptions{})
+	err := r.scan(ctx, nil, func(rec arrow.Record, fragment int, offset uint32) error {
+		return r.keep(rec, fragment, offset, lost, w)
+	})
+	if err != nil {
+		_ = w.Abort()
+		return err
+	}
+	r.fragments, err = w.Finish()
+	return err
+}
+
+// keep writes the rows of rec that did not lose, in runs, and turns the others into rejects.
+func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[place]StrictRow, w *lance.FragmentWriter) error {
+	from := 0
+	write := func(to int) error {
+		if to == from {
+			return nil
+		}
+		run := rec.NewSlice(int64(from), int64(to))
+		defer run.Release()
+		return w.Write(run)
+	}
+	for i := range int(rec.NumRows()) {
+		s, gone := lost[place{fragment, offset + uint32(i)}]
+		if !gone {
+			continue
+		}
+		row, err := rowjson.AppendRow(nil, rec, i)
+		if err != nil {
+			return err
+		}
+		r.lost = append(r.lost, Reject{Origin: s.Origin, Table: r.t.key, Op: "insert", Code: CodeKeyExists, Row: row, Fold: r.rec.fold,
+			Time: r.rec.plannedAt, Reason: "the key exists: another writer inserted it while the fold was committed"})
+		if err := write(i); err != nil {
+			return err
+		}
+		from = i + 1
+	}
+	return write(int(rec.NumRows()))
+}
+
+// transaction builds the commit: rows that the keys have now are deleted, keys that have none are fenced as inserts.
+func (r *rebuild) transaction(ctx context.Context) (attempt, error) {
+	rows := fence.Rows{}
+	for _, addresses := range r.found {
+		for _, at := range addresses {
+			rows.Add(at)
+		}
+	}
+	update := &lance.Update{NewFragments: r.fragments, PreservedFields: fieldIDs(r.latest.Schema())}
+	var err error
+	if update.UpdatedFragments, update.RemovedFragmentIDs, err = r.latest.DeleteRows(ctx, rows); err != nil {
+		return attempt{}, err
+	}
+	inserted := fence.KeySet{}
+	for k, h := range r.upserts {
+		if len(r.found[k]) == 0 {
+			inserted[k] = h
+		}
+	}
+	if update.Filter, err = fence.NewFilter(r.latest.Schema(), inserted.Hashes()); err != nil {
+		return attempt{}, err
+	}
+	tx := lance.NewTransaction(r.latest, update)
+	tx.Properties = r.p.properties(r.rec, r.t.id)
+	return attempt{base: r.latest, tx: tx, affected: rows}, nil
+}
+
+// newestOf opens the newest version of a table of the graph.
+func (p *Publisher) newestOf(ctx context.Context, path string) (*lance.Table, error) {
+	return lance.Open(ctx, p.o.Store, heads.Join(p.o.Root, path))
+}
