@@ -132,8 +132,8 @@ func (t *Table) writeDeletions(ctx context.Context, fragment uint64, rows *roari
 	d := &pb.DeletionFile{
 		FileType: pb.DeletionFile_BITMAP, ReadVersion: t.Version(), Id: rand.Uint64(), NumDeletedRows: rows.GetCardinality(),
 	}
-	if err := t.store.Put(ctx, join(t.root, deletionPath(fragment, d)), data); err != nil {
-		return nil, storeError(err)
+	if err := putUnique(ctx, t.store, join(t.root, deletionPath(fragment, d)), data); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

@@ -69,3 +69,28 @@ func readBack(ctx context.Context, store objstore.Store, key string) (uuid strin
 		}
 	}
 }
+
+// putUnique stores an object under a name that nobody else uses, so that a put whose answer was lost may be repeated.
+func putUnique(ctx context.Context, store objstore.Store, key string, data []byte) error {
+	for try := 1; ; try++ {
+		err := store.Put(ctx, key, data)
+		if err == nil || !errors.Is(err, objstore.ErrUnknownOutcome) || try == settleTries || ctx.Err() != nil {
+			return storeError(err)
+		}
+	}
+}
+
+// commitUpload makes an upload under a name that nobody else uses durable. When the answer was lost it looks for the object,
+// which is whole if it is there.
+func commitUpload(ctx context.Context, store objstore.Store, key string, u objstore.Upload, size int64) error {
+	_, err := u.Commit()
+	if err == nil || !errors.Is(err, objstore.ErrUnknownOutcome) {
+		return storeError(err)
+	}
+	settle, cancel := settling(ctx)
+	defer cancel()
+	if info, statErr := store.Stat(settle, key); statErr == nil && info.Size == size {
+		return nil
+	}
+	return storeError(err)
+}

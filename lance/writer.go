@@ -147,8 +147,8 @@ func (w *FragmentWriter) end() error {
 	if err != nil {
 		return fileError(w.path, err)
 	}
-	if _, err := w.upload.Commit(); err != nil {
-		return storeError(err)
+	if err := commitUpload(w.ctx, w.store, join(w.root, dataFolder, w.path), w.upload, summary.Bytes); err != nil {
+		return err
 	}
 	d := &pb.DataFile{
 		Path: w.path, FileSizeBytes: uint64(summary.Bytes),
