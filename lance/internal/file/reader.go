@@ -2,10 +2,15 @@ package file
 
 import (
 	"context"
-	"iter"
+	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
 
+	"github.com/foldline/foldline/lance/internal/encoding"
+	"github.com/foldline/foldline/lance/internal/encoding/levels"
+	"github.com/foldline/foldline/lance/internal/encoding/structural"
+	"github.com/foldline/foldline/lance/internal/pb"
+	"github.com/foldline/foldline/lance/internal/pb/pb21"
 	"github.com/foldline/foldline/lance/internal/schema"
 )
 
@@ -58,34 +63,137 @@ func NewColumn(sub []schema.Field, v Version, columnOf map[int32]int32) (Column,
 }
 
 // Reader reads one data file. It is safe for concurrent use.
-type Reader struct{}
+type Reader struct {
+	src     Source
+	name    string
+	opts    ReaderOptions
+	size    int64
+	tail    segment // the end of the file, from the first metadata on
+	footer  footer
+	rows    int64
+	fields  []schema.Field
+	columns []*column
+}
 
-// OpenReader reads the file's footer, schema and column metadata: one request for most files.
-func OpenReader(ctx context.Context, src Source, opts ReaderOptions) (*Reader, error) {
-	panic("pending")
+// column is a physical column of the file.
+type column struct {
+	rows  int64
+	pages []pageInfo
+}
+
+// pageInfo is what the column metadata says of a page.
+type pageInfo struct {
+	first, rows int64
+	buffers     []encoding.Span
+	bytes       int64
+	encoding    *pb.Encoding
 }
 
 // Rows is the number of rows of the file.
-func (r *Reader) Rows() int64 { panic("pending") }
+func (r *Reader) Rows() int64 { return r.rows }
 
 // Version is the file's version.
-func (r *Reader) Version() Version { panic("pending") }
+func (r *Reader) Version() Version { return r.footer.version }
 
 // Fields is the schema that the file itself carries.
-func (r *Reader) Fields() []schema.Field { panic("pending") }
+func (r *Reader) Fields() []schema.Field { return r.fields }
 
-// Columns returns all columns of the file by its own schema.
-func (r *Reader) Columns() ([]Column, error) { panic("pending") }
-
-// Scan yields the rows [from, to) of cols in order, in records of batchRows rows (0 is 8,192) but for the
-// last. The consumer releases each record. The sequence ends after the first error. Memory is bounded by one
-// record plus WindowBytes per column.
-func (r *Reader) Scan(ctx context.Context, cols []Column, from, to int64, batchRows int) iter.Seq2[arrow.Record, error] {
-	panic("pending")
+// Columns returns all columns of the file by its own schema, whose order is the order of the columns.
+func (r *Reader) Columns() ([]Column, error) {
+	columnOf := map[int32]int32{}
+	for i, f := range PhysicalFields(r.fields, r.Version()) {
+		columnOf[f.ID] = int32(i)
+	}
+	var out []Column
+	for i := 0; i < len(r.fields); {
+		sub := schema.Subtree(r.fields, i)
+		c, err := NewColumn(sub, r.Version(), columnOf)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+		i += len(sub)
+	}
+	return out, nil
 }
 
-// Take returns the rows at offsets, which must rise strictly, as one record that the caller releases. It reads
-// only the chunks that hold them.
-func (r *Reader) Take(ctx context.Context, cols []Column, offsets []uint32) (arrow.Record, error) {
-	panic("pending")
+// plan is a request for columns, checked against the file.
+type plan struct {
+	r      *Reader
+	schema *arrow.Schema
+	fields []fieldPlan
+}
+
+// fieldPlan is one top-level field of a plan. leaves and index run along the tree's leaves.
+type fieldPlan struct {
+	tree  *levels.Tree
+	index []int32
+}
+
+func (r *Reader) plan(cols []Column) (*plan, error) {
+	p := &plan{r: r}
+	fields := make([]arrow.Field, len(cols))
+	for i, c := range cols {
+		tree, err := levels.NewTree(c.Field)
+		if err != nil {
+			return nil, err
+		}
+		if len(c.Leaves) != len(tree.Leaves) {
+			return nil, fmt.Errorf("%w: column %q has %d leaves, not %d", ErrInvalid, c.Field.Name, len(tree.Leaves), len(c.Leaves))
+		}
+		for _, index := range c.Leaves {
+			if index >= int32(len(r.columns)) {
+				return nil, r.corrupt("schema", 0, "column %d of %d", index, len(r.columns))
+			}
+			if index >= 0 && r.columns[index].rows != r.rows {
+				return nil, r.corrupt(fmt.Sprintf("column %d", index), 0, "%d rows, the file has %d", r.columns[index].rows, r.rows)
+			}
+		}
+		p.fields = append(p.fields, fieldPlan{tree: tree, index: c.Leaves})
+		fields[i] = c.Field
+	}
+	p.schema = arrow.NewSchema(fields, nil)
+	return p, nil
+}
+
+// openPage opens a page of a leaf.
+func (r *Reader) openPage(index int32, number int, leaf *levels.LeafPath) (structural.Page, error) {
+	info := &r.columns[index].pages[number]
+	var layout pb21.PageLayout
+	err := openEncoding(info.encoding, urlStructure, &layout)
+	if err != nil {
+		return nil, r.placePage(encoding.Corruptf("%w", err), index, number)
+	}
+	page, err := structural.Open(&layout, info.rows, info.buffers, leaf)
+	return page, r.placePage(err, index, number)
+}
+
+// placePage gives an error the column and page that it is about.
+func (r *Reader) placePage(err error, index int32, number int) error {
+	if err == nil {
+		return nil
+	}
+	at := int64(0)
+	if buffers := r.columns[index].pages[number].buffers; len(buffers) > 0 {
+		at = buffers[0].Off
+	}
+	return r.place(err, fmt.Sprintf("column %d page %d", index, number), at)
+}
+
+// assemble makes the record of the decoded leaves and takes their memory over.
+func (p *plan) assemble(data [][]*encoding.Leaf, rows int) (arrow.Record, error) {
+	arrays := make([]arrow.Array, 0, len(p.fields))
+	defer func() {
+		for _, a := range arrays {
+			a.Release()
+		}
+	}()
+	for i, f := range p.fields {
+		a, err := f.tree.Assemble(data[i], rows, p.r.opts.Allocator)
+		if err != nil {
+			return nil, p.r.place(err, fmt.Sprintf("field %q", f.tree.Field.Name), 0)
+		}
+		arrays = append(arrays, a)
+	}
+	return newRecord(p.schema, arrays, int64(rows)), nil
 }
