@@ -75,23 +75,24 @@ func decodeIdentity(data []byte) (identity, error) {
 	return id, c.err
 }
 
-// readIdentity gives the identity of a directory; ok is false when it has none.
-func readIdentity(fs vfs.FS, dir string) (id identity, ok bool, err error) {
+// readIdentity gives the identity of a store's directory.
+func readIdentity(fs vfs.FS, dir string) (identity, error) {
 	path := fs.PathJoin(dir, identityName)
 	data, err := readFile(fs, path, identityMax+1)
-	if isNotExist(err) {
-		return id, false, nil
+	if err != nil && !isNotExist(err) {
+		return identity{}, fmt.Errorf("wal: %w", err)
+	}
+	var id identity
+	if err == nil {
+		id, err = decodeIdentity(data)
+	}
+	if errors.Is(err, ErrFormat) {
+		return identity{}, fmt.Errorf("wal: %s: %w", path, err)
 	}
 	if err != nil {
-		return id, false, err
+		return identity{}, &CorruptError{File: path, Key: "identity", Err: err}
 	}
-	if id, err = decodeIdentity(data); err != nil {
-		if errors.Is(err, ErrFormat) {
-			return id, true, fmt.Errorf("wal: %s: %w", path, err)
-		}
-		return id, true, &CorruptError{File: path, Key: "identity", Err: err}
-	}
-	return id, true, nil
+	return id, nil
 }
 
 // writeIdentity makes the identity durable: temporary file, sync, rename, sync

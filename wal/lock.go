@@ -4,16 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
 	"github.com/cockroachdb/errors/oserror"
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 const (
-	storeName  = "store"  // Pebble's directory, which has the lock file
 	holderName = "HOLDER" // who holds the lock; for people, never for decisions
 	holderMax  = 4096
 )
@@ -27,8 +26,8 @@ type holder struct {
 
 // lockDir takes the directory's lock, which the operating system drops when the
 // process ends, and leaves the holder's name beside it.
-func lockDir(fs vfs.FS, dir string, now time.Time) (*pebble.Lock, error) {
-	lock, err := pebble.LockDirectory(fs.PathJoin(dir, storeName), fs)
+func lockDir(fs vfs.FS, dir string, now time.Time) (io.Closer, error) {
+	lock, err := fs.Lock(fs.PathJoin(dir, lockName))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s %s: %v", ErrLocked, dir, describeHolder(fs, dir), err)
 	}

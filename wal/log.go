@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,7 @@ type Log struct {
 	opts    Options
 	id      identity
 	db      *pebble.DB
-	lock    *pebble.Lock
+	lock    io.Closer
 	metrics *instruments
 	fault   fault
 	space   spaceGuard

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -21,6 +22,13 @@ const (
 	l0StopWrites        = 64
 )
 
+// Names in the log's directory.
+const (
+	lockName   = "LOCK"
+	storeName  = "log"          // Pebble's directory, with the identity in it
+	createName = "log.creating" // storeName before it is whole
+)
+
 // Open opens or creates the log in opts.Dir, replays what a crash left, and
 // mints the incarnation of an empty directory. It fails with [ErrLocked]
 // (naming the holder), [ErrFormat], [ErrIdentity], [ErrCorrupt] or, when the
@@ -34,7 +42,7 @@ func Open(ctx context.Context, opts Options) (*Log, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := makeDir(opts.FS, opts.FS.PathJoin(opts.Dir, storeName)); err != nil {
+	if err := makeDir(opts.FS, opts.Dir); err != nil {
 		return nil, fmt.Errorf("wal: create %s: %w", opts.Dir, err)
 	}
 	lock, err := lockDir(opts.FS, opts.Dir, opts.Clock())
@@ -48,22 +56,22 @@ func Open(ctx context.Context, opts Options) (*Log, error) {
 	return l, nil
 }
 
-func openLocked(ctx context.Context, opts Options, lock *pebble.Lock) (*Log, error) {
-	id, err := settleIdentity(opts)
-	if err != nil {
-		return nil, err
-	}
-	l := &Log{opts: opts, id: id, lock: lock, schemas: newSchemaCache()}
+func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error) {
+	l := &Log{opts: opts, lock: lock, schemas: newSchemaCache()}
 	l.fault.done = make(chan struct{})
 	l.queue.wake = make(chan struct{}, 1)
 	l.space = spaceGuard{min: opts.MinFreeBytes, free: func() (int64, bool) { return freeBytes(opts.FS, opts.Dir) }}
+	var err error
 	if l.metrics, err = newInstruments(opts.Meter, l); err != nil {
 		return nil, err
 	}
-	if err := checkReplaySpace(opts); err != nil {
+	if err := l.settleIdentity(); err != nil {
 		return nil, err
 	}
-	if err := l.openStore(); err != nil {
+	if err := l.checkReplaySpace(); err != nil {
+		return nil, err
+	}
+	if l.db, err = l.openStore(l.storeDir()); err != nil {
 		return nil, err
 	}
 	if err := l.recover(ctx); err != nil {
@@ -72,54 +80,59 @@ func openLocked(ctx context.Context, opts Options, lock *pebble.Lock) (*Log, err
 	return l, nil
 }
 
-// settleIdentity reads the directory's identity, or mints it when the directory
-// never held a log.
-func settleIdentity(opts Options) (identity, error) {
-	id, ok, err := readIdentity(opts.FS, opts.Dir)
-	if err != nil {
-		return id, err
-	}
-	if ok {
-		if id.Graph != opts.Graph || id.Lane != opts.Lane {
-			return id, wrapf(ErrIdentity, "wal: %s holds graph %q lane %d, want %q lane %d",
-				opts.Dir, id.Graph, id.Lane, opts.Graph, opts.Lane)
+func (l *Log) storeDir() string { return l.opts.FS.PathJoin(l.opts.Dir, storeName) }
+
+// settleIdentity reads the identity, or creates the log in a directory that
+// never held one.
+func (l *Log) settleIdentity() error {
+	fs, dir := l.opts.FS, l.storeDir()
+	if _, err := fs.Stat(dir); isNotExist(err) {
+		if err := l.create(); err != nil {
+			return fmt.Errorf("wal: create %s: %w", dir, err)
 		}
-		return id, nil
+	} else if err != nil {
+		return fmt.Errorf("wal: %w", err)
 	}
-	used, err := holdsStore(opts.FS, opts.FS.PathJoin(opts.Dir, storeName))
+	id, err := readIdentity(fs, dir)
 	if err != nil {
-		return id, err
+		return err
 	}
-	if used {
-		return id, &CorruptError{
-			File: opts.FS.PathJoin(opts.Dir, identityName), Key: "identity",
-			Err: errors.New("missing beside a store"),
-		}
+	if id.Graph != l.opts.Graph || id.Lane != l.opts.Lane {
+		return wrapf(ErrIdentity, "wal: %s holds graph %q lane %d, want %q lane %d",
+			l.opts.Dir, id.Graph, id.Lane, l.opts.Graph, l.opts.Lane)
 	}
-	id = newIdentity(opts.Graph, opts.Lane, opts.Clock())
-	return id, writeIdentity(opts.FS, opts.Dir, id)
+	l.id = id
+	return nil
 }
 
-// holdsStore tells whether a directory has files of a store beside its lock.
-func holdsStore(fs vfs.FS, dir string) (bool, error) {
-	names, err := fs.List(dir)
+// create makes an empty store with a new identity under another name and
+// renames it when it is whole, so that a crash leaves all of it or nothing.
+func (l *Log) create() error {
+	fs, temp := l.opts.FS, l.opts.FS.PathJoin(l.opts.Dir, createName)
+	if err := fs.RemoveAll(temp); err != nil && !isNotExist(err) {
+		return err
+	}
+	db, err := l.openStore(temp)
 	if err != nil {
-		return false, err
+		return err
 	}
-	for _, name := range names {
-		if name != "LOCK" {
-			return true, nil
-		}
+	if err := l.guarded("close", db.Close); err != nil {
+		return err
 	}
-	return false, nil
+	if err := writeIdentity(fs, temp, newIdentity(l.opts.Graph, l.opts.Lane, l.opts.Clock())); err != nil {
+		return err
+	}
+	if err := fs.Rename(temp, l.storeDir()); err != nil {
+		return err
+	}
+	return syncDir(fs, l.opts.Dir)
 }
 
 func (l *Log) pebbleOptions() *pebble.Options {
 	return &pebble.Options{
 		FS:                          l.opts.FS,
-		Lock:                        l.lock,
 		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                memTableBytes,
+		MemTableSize:                l.opts.memTableBytes,
 		MemTableStopWritesThreshold: memTablesStopWrites,
 		L0CompactionThreshold:       l0Compact,
 		L0StopWritesThreshold:       l0StopWrites,
@@ -128,29 +141,28 @@ func (l *Log) pebbleOptions() *pebble.Options {
 	}
 }
 
-func (l *Log) openStore() error {
-	dir := l.opts.FS.PathJoin(l.opts.Dir, storeName)
-	err := l.guarded("open", func() (err error) {
-		l.db, err = pebble.Open(dir, l.pebbleOptions())
+func (l *Log) openStore(dir string) (db *pebble.DB, err error) {
+	err = l.guarded("open", func() (err error) {
+		db, err = pebble.Open(dir, l.pebbleOptions())
 		return err
 	})
 	if err == nil {
-		return nil
+		return db, nil
 	}
 	if pebble.IsCorruptionError(err) {
-		return &CorruptError{File: dir, Key: "store", Err: err}
+		return nil, &CorruptError{File: dir, Key: "store", Err: err}
 	}
-	return fmt.Errorf("wal: open %s: %w", dir, err)
+	return nil, fmt.Errorf("wal: open %s: %w", dir, err)
 }
 
 // checkReplaySpace refuses to open a store whose volume has no room to write
 // out what its log replays: Pebble would retry that without end.
-func checkReplaySpace(opts Options) error {
-	if opts.MinFreeBytes < 0 {
+func (l *Log) checkReplaySpace() error {
+	if l.opts.MinFreeBytes < 0 {
 		return nil
 	}
-	dir := opts.FS.PathJoin(opts.Dir, storeName)
-	names, err := opts.FS.List(dir)
+	fs, dir := l.opts.FS, l.storeDir()
+	names, err := fs.List(dir)
 	if err != nil {
 		return fmt.Errorf("wal: list %s: %w", dir, err)
 	}
@@ -159,15 +171,15 @@ func checkReplaySpace(opts Options) error {
 		if !strings.HasSuffix(name, ".log") {
 			continue
 		}
-		info, err := opts.FS.Stat(opts.FS.PathJoin(dir, name))
+		info, err := fs.Stat(fs.PathJoin(dir, name))
 		if err != nil {
 			return fmt.Errorf("wal: %w", err)
 		}
 		need += info.Size()
 	}
-	if free, ok := freeBytes(opts.FS, opts.Dir); ok && free < need {
+	if free, ok := freeBytes(fs, dir); ok && free < need {
 		return fmt.Errorf("wal: %s: %d bytes free, replay may need %d: %w",
-			opts.Dir, free, need, &BusyError{Reason: "free space", RetryAfter: retryDisk})
+			dir, free, need, &BusyError{Reason: "free space", RetryAfter: retryDisk})
 	}
 	return nil
 }

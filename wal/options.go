@@ -66,6 +66,9 @@ type Options struct {
 	Meter metric.Meter
 	// Clock is the wall clock of dedupe and value times; default time.Now.
 	Clock func() time.Time
+
+	// memTableBytes is Pebble's memtable; tests make it small to see flushes.
+	memTableBytes uint64
 }
 
 // EnsureDefaults fills every zero field with its default.
@@ -79,6 +82,7 @@ func (o *Options) EnsureDefaults() {
 	setDefault(&o.MinFreeBytes, defaultMinFreeBytes)
 	setDefault(&o.DedupeWindow, defaultDedupeWindow)
 	setDefault(&o.DedupeMax, defaultDedupeMax)
+	setDefault(&o.memTableBytes, memTableBytes)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
