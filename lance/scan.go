@@ -65,13 +65,9 @@ func (t *Table) fragmentsByID(ids []uint64) ([]Fragment, error) {
 	if ids == nil {
 		return t.Fragments(), nil
 	}
-	byID := make(map[uint64]Fragment, len(t.m.pb.GetFragments()))
-	for _, f := range t.Fragments() {
-		byID[f.ID()] = f
-	}
 	out := make([]Fragment, 0, len(ids))
 	for _, id := range ids {
-		f, ok := byID[id]
+		f, ok := t.Fragment(id)
 		if !ok {
 			return nil, fmt.Errorf("%w: fragment %d in version %d", ErrNotFound, id, t.Version())
 		}

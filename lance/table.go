@@ -3,8 +3,10 @@ package lance
 import (
 	"context"
 	"maps"
+	"sync"
 	"time"
 
+	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/objstore"
 )
 
@@ -15,6 +17,7 @@ type Table struct {
 	naming naming
 	schema *Schema
 	m      *manifest
+	byID   func() map[uint64]*pb.DataFragment
 }
 
 func newTable(store objstore.Store, root string, n naming, m *manifest) (*Table, error) {
@@ -22,7 +25,17 @@ func newTable(store objstore.Store, root string, n naming, m *manifest) (*Table,
 	if err != nil {
 		return nil, err
 	}
-	return &Table{store: store, root: root, naming: n, schema: s, m: m}, nil
+	t := &Table{store: store, root: root, naming: n, schema: s, m: m}
+	t.byID = sync.OnceValue(t.fragmentMap)
+	return t, nil
+}
+
+func (t *Table) fragmentMap() map[uint64]*pb.DataFragment {
+	out := make(map[uint64]*pb.DataFragment, len(t.m.pb.GetFragments()))
+	for _, f := range t.m.pb.GetFragments() {
+		out[f.GetId()] = f
+	}
+	return out
 }
 
 // Version returns the version's number.
@@ -51,12 +64,8 @@ func (t *Table) Fragments() []Fragment { return wrapFragments(t.m.pb.GetFragment
 
 // Fragment returns the fragment with the given id.
 func (t *Table) Fragment(id uint64) (Fragment, bool) {
-	for _, f := range t.m.pb.GetFragments() {
-		if f.GetId() == id {
-			return Fragment{f}, true
-		}
-	}
-	return Fragment{}, false
+	f, ok := t.byID()[id]
+	return Fragment{f}, ok
 }
 
 // Rows returns the number of live rows by the manifest's own counts; fragments of writers that left the counts out add
