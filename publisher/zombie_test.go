@@ -1,0 +1,137 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/faultstore"
+)
+
+// holdAt makes a store that holds its k-th write up until release is closed. held is closed when it is reached.
+func holdAt(inner objstore.Store, k int) (store objstore.Store, held, release chan struct{}) {
+	held, release = make(chan struct{}), make(chan struct{})
+	var n atomic.Int64
+	isWrite := faultstore.Ops(faultstore.Writes()...)
+	return faultstore.New(inner, func(_ context.Context, c faultstore.Call) faultstore.Fault {
+		if isWrite(c) && n.Add(1) == int64(k) {
+			close(held)
+			<-release
+		}
+		return faultstore.Fault{}
+	}), held, release
+}
+
+// TestStaleFolderIsFencedAtEveryWrite stops a folder before each of its writes in turn, lets a successor take over and fold everything, and
+// lets the stale one go on: it does no harm, whatever it was about to write, and it learns that it is fenced (X2; i1, i2, i5 of the protocol notes,
+// C5, R4, R5).
+func TestStaleFolderIsFencedAtEveryWrite(t *testing.T) {
+	ctx := context.Background()
+	first, log := crashGraph(t)
+	want := wholeModel(log)
+	fenced := 0
+	for k := 1; ; k++ {
+		store := clone(t, first)
+		slow, held, release := holdAt(store, k)
+		done := make(chan error, 1)
+		go func() { done <- resumeOn(ctx, slow, log) }()
+		select {
+		case <-held:
+		case err := <-done:
+			require.NoError(t, err)
+			require.Greater(t, fenced, 20, "most stops must end in a refusal")
+			return
+		}
+		require.NoError(t, resumeOn(ctx, store, log), "successor, stale folder stopped at write %d", k)
+		before, err := heads.Resolve(ctx, store, testRoot)
+		require.NoError(t, err)
+		close(release)
+		err = <-done
+		require.NoError(t, want.check(ctx, store, log), "stale folder stopped at write %d", k)
+		after, err2 := heads.Resolve(ctx, store, testRoot)
+		require.NoError(t, err2)
+		if errors.Is(err, ErrFenced) {
+			fenced++
+			require.Equal(t, before.Fold, after.Fold)
+		}
+	}
+}
+
+// TestStaleBarrierDoesNotLowerTheEpoch stops a claim before each of its writes; a later claim finishes; the stale one must not put its barriers over
+// the higher ones (i7).
+func TestStaleBarrierDoesNotLowerTheEpoch(t *testing.T) {
+	ctx := context.Background()
+	first, log := crashGraph(t)
+	for k := 1; ; k++ {
+		store := clone(t, first)
+		slow, held, release := holdAt(store, k)
+		done := make(chan error, 1)
+		go func() {
+			_, err := Claim(ctx, options(slow), "stale")
+			done <- err
+		}()
+		select {
+		case <-held:
+		case err := <-done:
+			require.NoError(t, err)
+			return
+		}
+		p, err := Claim(ctx, options(store), "successor")
+		require.NoError(t, err)
+		close(release)
+		err = <-done
+		_, mine := p.Refresh(ctx)
+		if err == nil { // its claim came last: then the successor is the stale one
+			require.ErrorIs(t, mine, ErrFenced)
+			continue
+		}
+		require.ErrorIs(t, err, ErrFenced)
+		require.NoError(t, mine)
+		for _, through := range []uint64{6, 7} {
+			_, err = publishThrough(ctx, p, log, through)
+			require.NoError(t, err)
+		}
+	}
+}
+
+// TestRacingClaims lets many processes claim and fold at once, each going on until all is folded: one linear chain, every entry once (R4, R6).
+func TestRacingClaims(t *testing.T) {
+	ctx := context.Background()
+	store, log := crashGraph(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			for {
+				err := resumeOn(ctx, store, log)
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, ErrFenced) && !errors.Is(err, ErrConflict) {
+					t.Errorf("a racing folder ended with %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, wholeModel(log).check(ctx, store, log))
+	commits, err := heads.Log(ctx, store, testRoot, 0)
+	require.NoError(t, err)
+	folds := 0
+	for i, c := range commits {
+		if c.Kind == heads.KindFold {
+			folds++
+		}
+		if i+1 < len(commits) {
+			require.Equal(t, commits[i+1].ID, c.Parent)
+			require.Equal(t, commits[i+1].Version+1, c.Version)
+		}
+	}
+	require.Equal(t, 3, folds)
+}
