@@ -45,8 +45,13 @@ def version_is_ours(case):
     return None
 
 
-def primary_key_is_seen(case):
-    fields = lance.dataset(case.path).lance_schema.fields()
+def schema_is_ours(case):
+    dataset = lance.dataset(case.path)
+    for want in case.expected.schema:
+        got = dataset.schema.field(want.name)
+        if (got.type, got.nullable) != (want.type, want.nullable):
+            return f"column {got}, want {want}"
+    fields = dataset.lance_schema.fields()
     marked = [f.name() for f in fields if f.is_unenforced_primary_key()]
     return None if marked == case.key else f"primary key {marked}, want {case.key}"
 
@@ -113,7 +118,7 @@ def main(directory, node_directory):
     cases = [Case(f) for f in sorted(glob.glob(os.path.join(directory, "*.json")))]
     for case in cases:
         report.check(f"{case.name}: {pylance.name} sees our version", version_is_ours, case)
-        report.check(f"{case.name}: {pylance.name} sees the primary key", primary_key_is_seen, case)
+        report.check(f"{case.name}: {pylance.name} sees our schema and primary key", schema_is_ours, case)
         report.check(f"{case.name}: {pylance.name} reads every value", reads_all, case, pylance)
         report.check(f"{case.name}: {pylance.name} projects, takes and filters", reads_by_parts, case)
         report.check(f"{case.name}: {lancedb.name} reads every value", reads_all, case, lancedb)

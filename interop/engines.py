@@ -48,7 +48,8 @@ class LanceDB:
     def upsert(self, path, keys, rows):
         with tempfile.NamedTemporaryFile(suffix=".arrow") as out:
             with pa.ipc.new_stream(out.name, rows.schema) as stream:
-                stream.write_table(rows)
+                # One batch: apache-arrow for JavaScript writes a batch of nulls alone without their bitmap.
+                stream.write_table(rows.combine_chunks())
             return json.loads(self._run("upsert", *_split(path), ",".join(keys), out.name))
 
     def _run(self, *args):

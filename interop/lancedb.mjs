@@ -18,7 +18,8 @@ const commands = {
   },
   async rows(db, name, out) {
     const table = await db.openTable(name);
-    const rows = await table.query().toArrow();
+    let rows = await table.query().toArrow();
+    if (rows.numRows === 0) rows = new arrow.Table(await table.schema()); // no batch came, and no schema with it
     const count = await table.countRows();
     if (count !== rows.numRows) throw new Error(`countRows ${count}, query ${rows.numRows}`);
     writeFileSync(out, arrow.tableToIPC(rows, "stream"));
