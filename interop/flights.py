@@ -21,7 +21,7 @@ def flights(n):
             "id": f"F{i:06d}",
             "src": route["src"],
             "dst": route["dst"],
-            "departed": f"2001-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}T{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}:00Z",
+            "departed": f"2001-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}T{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}:00.000000Z",
             "delay": rng.randint(-60, 600),
             "distance": route["distance"],
         })
