@@ -156,7 +156,7 @@ func (c *Client) SendAsync(ctx context.Context, table string, op Op, rows ...any
 // messages leave in the order of its calls.
 func (c *Client) start(ctx context.Context, p *Pending) (*Pending, error) {
 	data := body(p.lines)
-	if err := checkSize(p.table, p.lines, len(data), c.nc.MaxPayload()-headerRoom); err != nil {
+	if err := checkSize(p.table, p.lines, len(data), c.maxBody()); err != nil {
 		return nil, err
 	}
 	if err := c.reserve(ctx, p, int64(len(data))); err != nil {
@@ -180,6 +180,18 @@ func (c *Client) start(ctx context.Context, p *Pending) (*Pending, error) {
 
 // headerRoom is what the headers of a message take of the server's payload limit: an id, an operation, a trace.
 const headerRoom = 1 << 10
+
+// defaultPayload is the limit of a server that does not set one. A connection knows its server's limit only after it was
+// connected for the first time; a body above that limit is then refused at its publish.
+const defaultPayload = 1 << 20
+
+func (c *Client) maxBody() int64 {
+	limit := c.nc.MaxPayload()
+	if limit <= 0 {
+		limit = defaultPayload
+	}
+	return limit - headerRoom
+}
 
 func (c *Client) reserve(ctx context.Context, p *Pending, size int64) error {
 	p.reserved = min(size, c.o.maxBytes)

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
@@ -344,4 +346,26 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	_, err := client.New(nc, "a.b")
 	require.Error(t, err)
+}
+
+// A producer that starts before the server knows no payload limit yet; its messages wait instead of being refused.
+func TestWriteBeforeTheFirstConnect(t *testing.T) {
+	gone := testkit.StartNATS(t)
+	address := gone.Addr().(*net.TCPAddr)
+	testkit.StopNATS(gone)
+	nc, err := nats.Connect(gone.ClientURL(), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond))
+	require.NoError(t, err)
+	defer nc.Close()
+	c, err := client.New(nc, "g", client.WithAttemptTimeout(50*time.Millisecond))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close(context.WithoutCancel(t.Context()))) }()
+	p, err := c.SendAsync(t.Context(), "node:A", client.OpUpsert, json.RawMessage(`{"id":"a"}`))
+	require.NoError(t, err)
+
+	s := testkit.StartNATS(t, func(o *server.Options) { o.Port = address.Port })
+	o := &owner{}
+	_, err = testkit.ConnectNATS(t, s).Subscribe("foldline.g.write.*", o.on)
+	require.NoError(t, err)
+	_, err = p.Receipt(t.Context())
+	require.NoError(t, err)
 }
