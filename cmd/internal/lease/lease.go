@@ -1,0 +1,168 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrLost says that another process holds the lease by now, or may hold it; stop working.
+var ErrLost = errors.New("lease: lost")
+
+// renewals is how many renewals fit into a time to live, so that a lost answer or two do not end a lease.
+const renewals = 4
+
+// Options name a lease.
+type Options struct {
+	// Bucket and Key are where it is; the bucket is made when missing.
+	Bucket, Key string
+	// Owner is told to those who look; it decides nothing.
+	Owner string
+	// TTL is how long a silent holder is waited for.
+	TTL time.Duration
+}
+
+// Lease is a held lease.
+type Lease struct {
+	o        Options
+	kv       jetstream.KeyValue
+	revision uint64
+	renewed  time.Time
+}
+
+// Acquire waits until the lease is this process's. waiting is told, once, that another one holds it.
+func Acquire(ctx context.Context, nc *nats.Conn, o Options, waiting func(owner string)) (*Lease, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("lease: %w", err)
+	}
+	kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: o.Bucket})
+	if err != nil {
+		return nil, fmt.Errorf("lease: bucket %s (the server needs JetStream): %w", o.Bucket, err)
+	}
+	l := &Lease{o: o, kv: kv}
+	for {
+		seen, err := l.take(ctx)
+		if err == nil {
+			return l, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if seen != nil && waiting != nil {
+			waiting(string(seen.Value()))
+			waiting = nil
+		}
+		if err := l.waitForSilence(ctx, seen); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take creates the key, or finds out who has it.
+func (l *Lease) take(ctx context.Context) (seen jetstream.KeyValueEntry, err error) {
+	at := time.Now()
+	l.revision, err = l.kv.Create(ctx, l.o.Key, []byte(l.o.Owner))
+	if err == nil {
+		l.renewed = at
+		return nil, nil
+	}
+	seen, getErr := l.kv.Get(ctx, l.o.Key)
+	if getErr != nil {
+		return nil, errors.Join(err, getErr)
+	}
+	return seen, err
+}
+
+// waitForSilence returns when the key is gone, or when its revision has stood still for a time to live and was removed.
+func (l *Lease) waitForSilence(ctx context.Context, seen jetstream.KeyValueEntry) error {
+	if seen == nil {
+		return sleep(ctx, l.o.TTL/renewals)
+	}
+	watch, err := l.kv.Watch(ctx, l.o.Key)
+	if err != nil {
+		return fmt.Errorf("lease: watch: %w", err)
+	}
+	defer watch.Stop()
+	revision := seen.Revision()
+	silence := time.NewTimer(l.o.TTL)
+	defer silence.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e := <-watch.Updates():
+			switch {
+			case e == nil:
+			case e.Operation() != jetstream.KeyValuePut:
+				return nil
+			case e.Revision() != revision:
+				revision = e.Revision()
+				silence.Reset(l.o.TTL)
+			}
+		case <-silence.C:
+			// Losing this race means that the holder renewed or that another waiter was first: look again.
+			if err := l.kv.Delete(ctx, l.o.Key, jetstream.LastRevision(revision)); err != nil && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return nil
+		}
+	}
+}
+
+// Hold renews the lease until the context ends (nil) or the lease is lost (ErrLost).
+func (l *Lease) Hold(ctx context.Context) error {
+	for {
+		if sleep(ctx, l.o.TTL/renewals) != nil {
+			return nil
+		}
+		at := time.Now()
+		attempt, cancel := context.WithDeadline(ctx, l.renewed.Add(l.o.TTL))
+		revision, err := l.kv.Update(attempt, l.o.Key, []byte(l.o.Owner), l.revision)
+		cancel()
+		switch {
+		case err == nil:
+			l.revision, l.renewed = revision, at
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, jetstream.ErrKeyExists) && !l.settle(ctx, at):
+			return fmt.Errorf("%w: another process took %s", ErrLost, l.o.Key)
+		case time.Since(l.renewed) >= l.o.TTL:
+			return fmt.Errorf("%w: %s could not be renewed for %s: %w", ErrLost, l.o.Key, l.o.TTL, err)
+		}
+	}
+}
+
+// settle reads the key back after a refused renewal: an earlier renewal whose answer was lost may be what is in the way.
+func (l *Lease) settle(ctx context.Context, at time.Time) bool {
+	e, err := l.kv.Get(ctx, l.o.Key)
+	if err != nil || string(e.Value()) != l.o.Owner {
+		return false
+	}
+	l.revision, l.renewed = e.Revision(), at
+	return true
+}
+
+// Release gives the lease up at once, for a clean stop. It does nothing when the lease was lost.
+func (l *Lease) Release(ctx context.Context) error {
+	err := l.kv.Delete(ctx, l.o.Key, jetstream.LastRevision(l.revision))
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return nil
+	}
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

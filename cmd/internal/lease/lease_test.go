@@ -1,0 +1,109 @@
+package lease
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func options(owner string) Options {
+	return Options{Bucket: "foldline_g", Key: "lease.folder", Owner: owner, TTL: 200 * time.Millisecond}
+}
+
+// acquire starts to wait for the lease and returns where it comes, and where the current owner is told.
+func acquire(t *testing.T, nc *nats.Conn, owner string) (held chan *Lease, waits chan string) {
+	t.Helper()
+	held, waits = make(chan *Lease, 1), make(chan string, 1)
+	go func() {
+		l, err := Acquire(t.Context(), nc, options(owner), func(holder string) { waits <- holder })
+		if err == nil {
+			held <- l
+		}
+	}()
+	return held, waits
+}
+
+func TestOneHolds(t *testing.T) {
+	nc := testkit.ConnectNATS(t, testkit.StartNATS(t))
+	a, err := Acquire(t.Context(), nc, options("a"), nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Hold(ctx) }()
+
+	held, waits := acquire(t, nc, "b")
+	require.Equal(t, "a", testkit.Receive(t, "the waiter to see the owner", waits))
+	// Several renewals later the holder is still the holder.
+	first := a.kv
+	start := revision(t, first)
+	testkit.WaitFor(t, "renewals", func() bool { return revision(t, first) > start+2*renewals })
+	require.Empty(t, held)
+
+	cancel()
+	require.NoError(t, testkit.Receive(t, "the holder to stop", ended))
+	require.NoError(t, a.Release(t.Context()))
+	b := testkit.Receive(t, "the waiter to take over", held)
+	require.NoError(t, b.Release(t.Context()))
+}
+
+func revision(t *testing.T, kv jetstream.KeyValue) uint64 {
+	t.Helper()
+	e, err := kv.Get(t.Context(), "lease.folder")
+	require.NoError(t, err)
+	return e.Revision()
+}
+
+func TestSilentHolderLoses(t *testing.T) {
+	nc := testkit.ConnectNATS(t, testkit.StartNATS(t))
+	a, err := Acquire(t.Context(), nc, options("a"), nil)
+	require.NoError(t, err)
+	held, _ := acquire(t, nc, "b")
+	b := testkit.Receive(t, "the waiter to take over", held)
+	require.ErrorIs(t, a.Hold(t.Context()), ErrLost, "it wakes up and finds another owner")
+	require.NoError(t, a.Release(t.Context()), "giving up what was lost does nothing")
+	require.NoError(t, b.Release(t.Context()))
+}
+
+func TestHolderWithoutServerLoses(t *testing.T) {
+	s := testkit.StartNATS(t)
+	nc := testkit.ConnectNATS(t, s)
+	a, err := Acquire(t.Context(), nc, options("a"), nil)
+	require.NoError(t, err)
+	testkit.StopNATS(s)
+	require.ErrorIs(t, a.Hold(t.Context()), ErrLost)
+}
+
+// A renewal whose answer was lost is not taken for another owner.
+func TestLostAnswerIsSettledByReadingBack(t *testing.T) {
+	nc := testkit.ConnectNATS(t, testkit.StartNATS(t))
+	a, err := Acquire(t.Context(), nc, options("a"), nil)
+	require.NoError(t, err)
+	_, err = a.kv.Update(t.Context(), a.o.Key, []byte("a"), a.revision)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Hold(ctx) }()
+	start := revision(t, a.kv)
+	kv := a.kv
+	testkit.WaitFor(t, "a renewal", func() bool { return revision(t, kv) > start })
+	cancel()
+	require.NoError(t, testkit.Receive(t, "the holder to stop", ended))
+}
+
+func TestWaiterEndsWithItsContext(t *testing.T) {
+	nc := testkit.ConnectNATS(t, testkit.StartNATS(t))
+	a, err := Acquire(t.Context(), nc, options("a"), nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = Acquire(ctx, nc, options("b"), func(string) { cancel() })
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, a.Release(t.Context()))
+}
