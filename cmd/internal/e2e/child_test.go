@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/cmd/internal/run"
+	"github.com/foldline/foldline/internal/telemetry"
+	"github.com/foldline/foldline/internal/testkit"
+)
+
+// childEnv holds the JSON of a childPlan in the environment of a child.
+const childEnv = "FOLDLINE_E2E_CHILD"
+
+func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(childEnv); ok {
+		childMain(text)
+		return
+	}
+	testkit.Main(m)
+}
+
+// childPlan tells a child where to work and when to die.
+type childPlan struct {
+	Data string
+	Port int
+	Kill kill
+}
+
+// kill is a point at which a child dies: when every step of At has been seen Nth times. Steps of Hold block for ever, so
+// that what they stand before has not happened. Fresh leaves out what comes before the child's first cut of its own: the
+// recovery of a fold that an earlier child left, in which some of the steps may not occur.
+type kill struct {
+	At    []string
+	Nth   int
+	Hold  []string
+	Fresh bool
+}
+
+func (k kill) String() string {
+	text := strings.Join(k.At, "+")
+	if len(k.Hold) > 0 {
+		text += " without " + strings.Join(k.Hold, ", ")
+	}
+	return fmt.Sprintf("%s #%d", text, max(k.Nth, 1))
+}
+
+// childMain runs the line until it is killed or told to stop.
+func childMain(text string) {
+	var plan childPlan
+	if err := json.Unmarshal([]byte(text), &plan); err != nil {
+		fail(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	t, shutdown, err := telemetry.Setup(ctx, telemetry.Options{LogLevel: "info"})
+	if err != nil {
+		fail(err)
+	}
+	deps := run.Deps{Telemetry: t, Step: plan.Kill.step()}
+	idle := func(ctx context.Context, _ *run.Line) error {
+		<-ctx.Done()
+		return nil
+	}
+	err = run.Dev(ctx, childConfig(), run.DevOptions{Data: run.DataDir(plan.Data), Port: plan.Port}, deps, idle)
+	if err = cmp.Or(err, shutdown(context.WithoutCancel(ctx))); err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "child:", err)
+	os.Exit(1)
+}
+
+// step returns the hook that kills this process.
+func (k kill) step() func(string) {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	begun := !k.Fresh
+	return func(step string) {
+		mu.Lock()
+		begun = begun || step == "fold.cut"
+		if begun && slices.Contains(k.Hold, step) {
+			mu.Unlock()
+			select {}
+		}
+		if !begun || !slices.Contains(k.At, step) {
+			mu.Unlock()
+			return
+		}
+		seen[step]++
+		all := !slices.ContainsFunc(k.At, func(s string) bool { return seen[s] < max(k.Nth, 1) })
+		mu.Unlock()
+		if all {
+			// The signal may take a moment to arrive; nothing may happen after the point meanwhile.
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+}
+
+// childConfig is the settings of every child: the tables of the sample, and folds without pause.
+func childConfig() run.Config {
+	id := run.Column{Name: "id", Type: "string"}
+	text := func(name string) run.Column { return run.Column{Name: name, Type: "string", Nullable: true} }
+	number := func(name string) run.Column { return run.Column{Name: name, Type: "int64", Nullable: true} }
+	return run.Config{
+		Graph: graph, Prefix: "foldline", Lanes: 1,
+		WAL:     run.WAL{MaxBytes: 1 << 30},
+		Ingest:  run.Ingest{MaxBytes: 64 << 20},
+		Dedupe:  run.Dedupe{Window: 10 * time.Minute, Max: 100_000},
+		Fold:    run.Fold{Interval: 10 * time.Millisecond, MaxRows: 100_000, MaxBytes: 64 << 20},
+		Suspend: run.Suspend{After: 30 * time.Second},
+		Tables: []run.Table{
+			{Table: airports, Columns: []run.Column{id, text("name"), text("city"), text("state"),
+				{Name: "latitude", Type: "double", Nullable: true}, {Name: "longitude", Type: "double", Nullable: true}, number("worker"), number("rev")}},
+			{Table: routes, Columns: []run.Column{id, text("src"), text("dst"), number("distance"), number("worker"), number("rev")}},
+			{Table: flights, Columns: []run.Column{id, text("src"), text("dst"),
+				{Name: "departed", Type: "timestamp:us:UTC", Nullable: true}, number("delay"), number("distance"), number("worker"), number("rev")}},
+		},
+	}
+}
+
+// child is a running child.
+type child struct {
+	cmd    *exec.Cmd
+	log    *bytes.Buffer
+	exited chan struct{}
+}
+
+// startChild starts this binary as a child of the plan.
+func startChild(t *testing.T, plan childPlan) *child {
+	t.Helper()
+	text, err := json.Marshal(plan)
+	require.NoError(t, err)
+	c := &child{cmd: exec.Command(os.Args[0]), log: &bytes.Buffer{}, exited: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	c.cmd.Stderr, c.cmd.Stdout = c.log, c.log
+	require.NoError(t, c.cmd.Start())
+	go func() {
+		defer close(c.exited)
+		_ = c.cmd.Wait() // the state is read by those who wait for the exit
+	}()
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		<-c.exited
+	})
+	return c
+}
+
+// killed waits for the end of the child and requires that it was a kill.
+func (c *child) killed(t *testing.T, within time.Duration, what string) {
+	t.Helper()
+	limit := time.NewTimer(within)
+	defer limit.Stop()
+	select {
+	case <-c.exited:
+	case <-limit.C:
+		require.NoError(t, c.cmd.Process.Kill())
+		<-c.exited
+		t.Fatalf("child did not come to %s within %s\n%s", what, within, c.log)
+	}
+	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	require.True(t, ok && status.Signaled() && status.Signal() == syscall.SIGKILL, "child ended by itself before %s: %s\n%s", what, c.cmd.ProcessState, c.log)
+}
+
+// ended reports whether the child is gone.
+func (c *child) ended() bool {
+	select {
+	case <-c.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop ends the child in an orderly way.
+func (c *child) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+	<-c.exited
+	require.True(t, c.cmd.ProcessState.Success(), "%s\n%s", c.cmd.ProcessState, c.log)
+}
+
+// freePort is a port that every child of a test listens on in turn.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func graphDir(data string) string { return filepath.Join(data, "graph") }

@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/client"
+	"github.com/foldline/foldline/internal/testkit"
+)
+
+const (
+	workerCount = 4
+	// randomKills come beside the kills at named points.
+	randomKills = 40
+	// reachLimit is how long a child may take to come to its point, on a machine that is far too busy.
+	reachLimit = 20 * time.Second
+	// seedEnv replays a run.
+	seedEnv = "FOLDLINE_E2E_SEED"
+)
+
+// namedKills is every point of the protocol: around the record, each table commit, every set of landed table commits,
+// the publish and the release, and inside the recovery that follows.
+func namedKills() []kill {
+	at := func(steps ...string) kill { return kill{At: steps} }
+	kills := []kill{
+		at("claim.before"), at("claim.after"), at("create.before"), at("create.after"),
+		at("fold.cut"), at("fold.prepared"), at("record.before"), at("record.after"),
+	}
+	for _, t := range tables {
+		kills = append(kills, at("commit."+t+".before"), at("commit."+t+".after"), at("barrier."+t+".before"), at("barrier."+t+".after"))
+	}
+	for i, t := range tables {
+		u, v := tables[(i+1)%3], tables[(i+2)%3]
+		kills = append(kills,
+			kill{Fresh: true, At: []string{"commit." + t + ".after"}, Hold: []string{"commit." + u + ".before", "commit." + v + ".before"}},
+			at("recover.after"),
+			kill{Fresh: true, At: []string{"commit." + t + ".after", "commit." + u + ".after"}, Hold: []string{"commit." + v + ".before"}},
+			// The recovery of the fold before dies as well, with one table more.
+			kill{At: []string{"commit." + v + ".after"}},
+		)
+	}
+	return append(kills,
+		at("publish.before"), at("recover.before"), at("publish.after"), at("fold.published"), at("fold.notified"),
+		at("release.before"), at("release.after"), kill{At: []string{"release.after"}, Nth: 3}, kill{At: []string{"publish.after"}, Nth: 7},
+	)
+}
+
+// TestExactlyOnceAcrossCrashes kills the line at every named point and at random moments while producers write and
+// retry. After each death the heads show whole messages only; in the end every acknowledged row is there once, with the
+// value acknowledged last, and nothing else is (W1, W2, F1 to F5, P2, P4, X3).
+func TestExactlyOnceAcrossCrashes(t *testing.T) {
+	seed := crashSeed(t)
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("replay with %s=%d", seedEnv, seed)
+
+	data, port := t.TempDir(), freePort(t)
+	nc, err := nats.Connect(fmt.Sprintf("nats://127.0.0.1:%d", port), nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))
+	require.NoError(t, err)
+	defer nc.Close()
+	c, err := client.New(nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithRetryFor(5*time.Minute))
+	require.NoError(t, err)
+	workers := newWorkers(t, workerCount)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	p := startProducers(ctx, c, workers)
+	store := openGraph(t, data)
+
+	kills := namedKills()
+	for range randomKills {
+		kills = append(kills, kill{})
+	}
+	require.GreaterOrEqual(t, len(kills), 50)
+	for _, k := range kills {
+		child := startChild(t, childPlan{Data: data, Port: port, Kill: k})
+		if len(k.At) == 0 {
+			killAtRandom(ctx, child, p, random)
+		}
+		child.killed(t, reachLimit, k.String())
+		p.healthy(t)
+		checkAtomic(t, store, workerCount)
+	}
+
+	last := startChild(t, childPlan{Data: data, Port: port})
+	p.finish(t)
+	testkit.WaitFor(t, "everything acknowledged to be visible", func() bool { return visible(ctx, store, workers) })
+	last.stop(t)
+	require.NoError(t, c.Close(ctx))
+	t.Logf("%d kills, %d acknowledged messages, %d of them by a retry of a message that was durable", len(kills), p.acks.Load(), p.duplicates.Load())
+	checkAtomic(t, store, workerCount)
+	checkExact(t, store, workers)
+}
+
+// killAtRandom kills the child at a random moment of its start, or after a random number of acks.
+func killAtRandom(ctx context.Context, c *child, p *producers, random *rand.Rand) {
+	if random.IntN(3) == 0 {
+		time.AfterFunc(time.Duration(random.IntN(400))*time.Millisecond, func() { _ = c.cmd.Process.Kill() })
+		return
+	}
+	target := p.acks.Load() + 1 + random.Int64N(200)
+	testkit.Until(ctx, func() bool { return p.acks.Load() >= target || c.ended() })
+	_ = c.cmd.Process.Kill()
+}
+
+func crashSeed(t *testing.T) uint64 {
+	t.Helper()
+	text, ok := os.LookupEnv(seedEnv)
+	if !ok {
+		return rand.Uint64()
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err)
+	return seed
+}
