@@ -70,6 +70,7 @@ func (e *env) declare(ctx context.Context, inputs []feed.Input, onError feed.OnE
 	for _, t := range e.cfg.Tables {
 		known[t.Table] = t.KeyColumns()
 	}
+	var inferred []run.Table
 	for i, in := range inputs {
 		key, ok := known[in.Table]
 		if !ok {
@@ -77,16 +78,14 @@ func (e *env) declare(ctx context.Context, inputs []feed.Input, onError feed.OnE
 			if err != nil {
 				return err
 			}
-			if err := e.printTable(t, in.Name); err != nil {
-				return err
-			}
+			inferred = append(inferred, t)
 			e.cfg.Tables = append(e.cfg.Tables, t)
 			key = t.KeyColumns()
 			known[in.Table] = key
 		}
 		inputs[i].Key = key
 	}
-	return nil
+	return e.printTables(inferred)
 }
 
 // pinned is the key columns of the tables that the graph has; none when there is no graph yet.
@@ -129,14 +128,16 @@ func inferTable(in feed.Input, onError feed.OnError) (run.Table, error) {
 	return t, t.Validate()
 }
 
-// printTable shows a declaration in the form that foldline.yaml takes.
-func (e *env) printTable(t run.Table, name string) error {
-	text, err := yaml.Marshal(struct {
-		Tables []run.Table `yaml:"tables"`
-	}{[]run.Table{t}})
-	if err != nil {
-		return err
+// printTables shows declarations in the form that foldline.yaml takes.
+func (e *env) printTables(tables []run.Table) error {
+	if len(tables) == 0 {
+		return nil
 	}
-	_, err = fmt.Fprintf(e.stdout, "# %s, inferred from %s and pinned in the graph\n%s", t.Table, name, text)
-	return err
+	fmt.Fprintln(e.stdout, "# inferred from the input and pinned in the graph")
+	enc := yaml.NewEncoder(e.stdout)
+	enc.SetIndent(2)
+	err := enc.Encode(struct {
+		Tables []run.Table `yaml:"tables"`
+	}{tables})
+	return errors.Join(err, enc.Close())
 }

@@ -93,7 +93,7 @@ type session struct {
 }
 
 func feedThrough(nc *nats.Conn, prefix, graph string, o feed.Options) (*session, error) {
-	c, err := client.New(nc, graph)
+	c, err := client.New(nc, graph, client.WithPrefix(prefix))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/foldline/foldline/client"
 	"github.com/foldline/foldline/cmd/internal/feed"
 	"github.com/foldline/foldline/cmd/internal/infer"
 	"github.com/foldline/foldline/cmd/internal/run"
@@ -57,7 +58,7 @@ var classes = []struct {
 	}},
 	{Busy, "try again later", []error{
 		envelope.ErrBusy, wal.ErrBusy, wal.ErrLocked, wal.ErrUnavailable, wal.ErrNotReady, objstore.ErrBusy, run.ErrInUse,
-		run.ErrStopLimit, run.ErrUnreachable,
+		run.ErrStopLimit, run.ErrUnreachable, client.ErrNoOwner,
 	}},
 	{Conflict, "look at what is there (foldline heads) and decide again", []error{
 		envelope.ErrConflict, publisher.ErrConflict, publisher.ErrIncarnation, lance.ErrConflict, lance.ErrExists, objstore.ErrExists,

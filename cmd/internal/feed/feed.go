@@ -11,7 +11,6 @@ import (
 
 	"github.com/foldline/foldline/client"
 	"github.com/foldline/foldline/heads"
-	"github.com/foldline/foldline/internal/envelope"
 )
 
 // OnError says what a refused row leads to.
@@ -174,11 +173,11 @@ func (f *Feed) settle(ctx context.Context, m *message, pending *client.Pending, 
 	for {
 		receipt, err := pending.Receipt(ctx)
 		if err == nil {
-			f.tracker.acked(receipt, len(m.rows), since)
+			f.tracker.acked(receipt, since)
 			return nil
 		}
 		var refusal *client.Error
-		if !errors.As(err, &refusal) || refusal.Class != envelope.ClassInvalid || refusal.Row < 0 || refusal.Row >= len(m.rows) {
+		if !errors.As(err, &refusal) || !errors.Is(err, client.ErrInvalid) || refusal.Row < 0 || refusal.Row >= len(m.rows) {
 			return fmt.Errorf("%s:%d: %w", m.input.Name, m.lines[0], err)
 		}
 		if err := f.refuse(&RowError{Name: m.input.Name, Line: m.lines[refusal.Row], Err: err}); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/foldline/foldline/client"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/envelope"
 )
 
 // Progress is how far the rows have come; each number counts rows and includes those that are further on.
@@ -77,15 +78,25 @@ func (t *tracker) refused(rows int) {
 	t.progress.Refused += int64(rows)
 }
 
-func (t *tracker) acked(r client.Receipt, rows int, since time.Time) {
+func (t *tracker) acked(r client.Receipt, since time.Time) {
 	now := t.clock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	record(t.ack, now.Sub(since))
-	t.progress.Acked += int64(rows)
-	p := place{r.Lane, r.Incarnation}
-	t.waiting[p] = append(t.waiting[p], acked{seq: r.Seq, rows: int64(rows), at: now})
-	t.advanceLocked(p, now)
+	for _, part := range parts(r) {
+		t.progress.Acked += int64(part.Rows)
+		p := place{part.Lane, part.Incarnation}
+		t.waiting[p] = append(t.waiting[p], acked{seq: part.Seq, rows: int64(part.Rows), at: now})
+		t.advanceLocked(p, now)
+	}
+}
+
+// parts are the receipts of all lanes that took a part of a message.
+func parts(r client.Receipt) []envelope.Receipt {
+	if len(r.Parts) > 0 {
+		return r.Parts
+	}
+	return []envelope.Receipt{r.Receipt}
 }
 
 // published takes the cuts of heads that were read.

@@ -112,6 +112,16 @@ tables:
 	require.ErrorContains(t, c.Require("root", "nats.url", "wal.dir"), "--wal-dir")
 }
 
+// The settings that deploy ships are ones that the programs accept.
+func TestDeployedSettingsAreValid(t *testing.T) {
+	path, err := filepath.Abs("../../../deploy/foldline.yaml")
+	require.NoError(t, err)
+	c, err := parse(t, "", "--config", path)
+	require.NoError(t, err)
+	require.NoError(t, c.Require("root", "nats.url", "wal.dir"))
+	require.Len(t, c.Tables, 2)
+}
+
 func TestBytes(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "65536": 65536, "64KiB": 65536, "1 MB": 1e6, "2gib": 2 << 30, "7B": 7} {
 		var b Bytes

@@ -101,8 +101,8 @@ func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Contex
 		return err
 	}
 	defer folding.close()
-	f, err := newFolder(ctx, folding)
-	if err != nil {
+	f := &folder{parts: folding}
+	if err := f.start(ctx); err != nil {
 		return err
 	}
 	ingesting, err := open(ctx, cfg, deps, "foldline-ingester")
@@ -125,7 +125,12 @@ func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Contex
 		return endpoint(ctx, cfg.HTTP.Listen, deps.Telemetry.Handler(), i.ready, folding.log)
 	})
 	s.run("ingester", i.run)
-	s.run("folder", f.run)
+	s.run("folder", func(ctx context.Context) error {
+		if err := i.wait(ctx); err != nil {
+			return err
+		}
+		return f.run(ctx)
+	})
 	s.run("job", func(ctx context.Context) error {
 		if err := i.wait(ctx); err != nil {
 			return err

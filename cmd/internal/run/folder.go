@@ -2,9 +2,14 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"time"
 
+	"github.com/oklog/ulid/v2"
+
+	"github.com/foldline/foldline/cmd/internal/lease"
 	"github.com/foldline/foldline/fold"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
@@ -12,8 +17,11 @@ import (
 	"github.com/foldline/foldline/wal"
 )
 
-// Folder folds the graph's lanes until the context ends: it claims the folder epoch, creates the tables of the
-// settings, and publishes. It needs root and nats.url.
+// leaseTTL is how long a silent folder is waited for; a standby takes over after it.
+const leaseTTL = 3 * time.Second
+
+// Folder folds the graph's lanes until the context ends: it waits for the folder's lease, claims the folder epoch,
+// creates the tables of the settings, and publishes. It needs root, nats.url, and JetStream for the lease.
 func Folder(ctx context.Context, cfg Config, deps Deps) error {
 	if err := cfg.Require("root", "nats.url"); err != nil {
 		return err
@@ -23,15 +31,12 @@ func Folder(ctx context.Context, cfg Config, deps Deps) error {
 		return err
 	}
 	defer p.close()
-	f, err := newFolder(ctx, p)
-	if err != nil {
-		return err
-	}
+	f := &folder{parts: p}
 	s := newStage(ctx)
 	s.run("http endpoint", func(ctx context.Context) error {
 		return endpoint(ctx, cfg.HTTP.Listen, p.deps.Telemetry.Handler(), f.ready, p.log)
 	})
-	s.run("folder", f.run)
+	s.run("folder", f.runUnderLease)
 	return s.wait()
 }
 
@@ -41,40 +46,67 @@ type folder struct {
 	folder *fold.Folder
 }
 
-// newFolder claims the graph before it returns, so that its tables exist when an ingester looks.
-func newFolder(ctx context.Context, p *parts) (*folder, error) {
-	f := &folder{parts: p}
+// runUnderLease is a standby until the lease comes, and then the folder until the lease goes.
+func (f *folder) runUnderLease(ctx context.Context) error {
+	held, err := lease.Acquire(ctx, f.nc, lease.Options{
+		Bucket: "foldline_" + f.cfg.Graph, Key: "lease.folder", Owner: owner() + " " + ulid.Make().String(), TTL: leaseTTL,
+	}, func(holder string) { f.log.Info("standing by", "lease_owner", holder) })
+	if err != nil {
+		return err
+	}
+	s := newStage(ctx)
+	s.run("lease", held.Hold)
+	s.run("fold", func(ctx context.Context) error {
+		if err := f.start(ctx); err != nil {
+			return err
+		}
+		return f.run(ctx)
+	})
+	err = s.wait()
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTTL)
+	defer cancel()
+	return errors.Join(err, held.Release(release))
+}
+
+// start claims the graph before it returns, so that its tables exist when an ingester looks.
+func (f *folder) start(ctx context.Context) error {
 	first, err := f.claim(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f.folder, err = fold.New(fold.Options{
-		Publisher: first, Reclaim: f.claim, Store: p.store, Root: graphRoot, Lanes: f.lane,
-		Interval: p.cfg.Fold.Interval, MaxRows: int(p.cfg.Fold.MaxRows), MaxBytes: int64(p.cfg.Fold.MaxBytes),
-		Notify: f.notify, Logger: p.log, Clock: p.deps.Clock, Step: p.foldStep(),
-		Meter: p.deps.Telemetry.Meter("fold"), Tracer: p.deps.Telemetry.Tracer("fold"),
+	folder, err := fold.New(fold.Options{
+		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane,
+		Interval: f.cfg.Fold.Interval, MaxRows: int(f.cfg.Fold.MaxRows), MaxBytes: int64(f.cfg.Fold.MaxBytes),
+		Notify: f.notify, Logger: f.log, Clock: f.deps.Clock, Step: f.foldStep(),
+		Meter: f.deps.Telemetry.Meter("fold"), Tracer: f.deps.Telemetry.Tracer("fold"),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("folder: %w", err)
+		return fmt.Errorf("folder: %w", err)
 	}
-	return f, nil
+	f.folder = folder
+	return nil
 }
 
 func (f *folder) run(ctx context.Context) error { return f.folder.Run(ctx) }
 
-// ready holds as long as the graph can be read; Run ends the process when it cannot be folded.
+// ready holds for the active folder and for a standby alike, as long as the graph can be read.
 func (f *folder) ready(ctx context.Context) error {
 	_, err := heads.Current(ctx, f.store, graphRoot)
 	return err
 }
 
-// claim makes this process the owner and brings the tables of the settings into being.
-func (f *folder) claim(ctx context.Context) (fold.Publisher, error) {
+// owner names this process to people.
+func owner() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	pub, err := publisher.Claim(ctx, f.publisherOptions(), fmt.Sprintf("%s:%d", host, os.Getpid()))
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// claim makes this process the owner and brings the tables of the settings into being.
+func (f *folder) claim(ctx context.Context) (fold.Publisher, error) {
+	pub, err := publisher.Claim(ctx, f.publisherOptions(), owner())
 	if err != nil {
 		return nil, fmt.Errorf("folder: claim: %w", err)
 	}
