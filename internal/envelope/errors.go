@@ -84,9 +84,8 @@ const (
 	CodeMsgIDReused        Code = "msg_id_reused"
 	CodeOverloaded         Code = "overloaded"
 	CodeSchemasStale       Code = "schemas_stale"
-	CodeStopping           Code = "stopping"
 	CodeNotReady           Code = "not_ready"
-	CodeLogFault           Code = "log_fault"
+	CodeUnusableTable      Code = "unusable_table"
 	CodeFenced             Code = "fenced"
 	CodeUnknownOutcome     Code = "unknown_outcome"
 )

@@ -160,7 +160,7 @@ func (t *table) admit() (*rows.Table, error) {
 		return nil, &envelope.Error{Class: envelope.ClassConflict, Code: envelope.CodeTableReplaced, Table: key, Row: envelope.NoRow,
 			Reason: "a foreign writer replaced the table; it is frozen until an operator decides"}
 	case t.bad != nil:
-		return nil, &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeNotEnrolled, Table: key, Row: envelope.NoRow,
+		return nil, &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeUnusableTable, Table: key, Row: envelope.NoRow,
 			Reason: "the table's definition cannot be used: " + t.bad.Error()}
 	}
 	return t.rows, nil

@@ -27,7 +27,7 @@ func (in *Ingester) decode(ctx context.Context, d *rows.Decoder, r *request) {
 	r.release = func() {}
 	if err := in.decodeEntry(ctx, d, r); err != nil {
 		if !errors.As(err, &r.refusal) {
-			r.refusal = &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeLogFault, Row: envelope.NoRow, Reason: err.Error()}
+			r.refusal = &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeUnusableTable, Row: envelope.NoRow, Reason: err.Error()}
 		}
 	}
 	in.metrics.decoded(time.Since(start))
