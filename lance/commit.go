@@ -130,9 +130,6 @@ func (c *committer) attempt(ctx context.Context, latest *Table, number int) (r R
 	if err := checkWriterFlags(latest.m.pb); err != nil {
 		return Result{}, false, err
 	}
-	if latest.StableRowIDs() {
-		return Result{}, false, unsupported("commits to a table with stable row ids")
-	}
 	if err := c.load(ctx, latest); err != nil {
 		return Result{}, false, err
 	}

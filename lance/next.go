@@ -29,6 +29,8 @@ type draft struct {
 	index  []byte
 	// highest is the largest fragment id ever used, -1 when there was none.
 	highest int64
+	// added are the new fragments, copies that belong to the draft.
+	added []*pb.DataFragment
 }
 
 // shallow copies a manifest message, unknown fields included, without copying what its lists and maps hold.
@@ -48,6 +50,9 @@ func nextManifest(ctx context.Context, latest *Table, tx *Transaction, o CommitO
 	d := &draft{latest: latest, m: shallow(latest.m.pb), index: latest.m.index, highest: highestFragment(latest.m.pb)}
 	if err := d.apply(ctx, tx.Op); err != nil {
 		return nil, fmt.Errorf("build version %d with %s: %w", latest.Version()+1, tx.kind(), err)
+	}
+	if err := d.numberRows(tx.Op, latest.Version()+1); err != nil {
+		return nil, err
 	}
 	d.dropEmpty()
 	if len(o.SetMetadata) > 0 {
@@ -77,7 +82,8 @@ func (d *draft) finish(version uint64, now time.Time) {
 	setFlags(m)
 }
 
-// check asserts on the way out what validateManifest asserts on the way in, and that all new files have the table's version.
+// check asserts on the way out what validateManifest asserts on the way in, and what the engine demands of a whole table: one
+// version of data files, and row ids in all fragments or in none.
 func (d *draft) check() error {
 	if d.highest > math.MaxUint32 {
 		return invalid("no fragment ids are left")
@@ -86,10 +92,13 @@ func (d *draft) check() error {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	want := d.m.GetDataFormat().GetVersion()
-	if want == "" {
-		return nil
-	}
 	for _, f := range d.m.GetFragments() {
+		if stableRowIDs(d.m) && f.GetRowIdSequence() == nil {
+			return invalid("fragment %d has no row ids in a table with stable row ids", f.GetId())
+		}
+		if want == "" {
+			continue
+		}
 		for _, file := range f.GetFiles() {
 			if got := fmt.Sprintf("%d.%d", file.GetFileMajorVersion(), file.GetFileMinorVersion()); got != want {
 				return invalid("data file %s has version %s, the table %s", file.GetPath(), got, want)
@@ -152,6 +161,7 @@ func (d *draft) add(fragments []Fragment) error {
 			m.Id = uint64(d.highest)
 		}
 		out = append(out, m)
+		d.added = append(d.added, m)
 	}
 	d.m.Fragments = out
 	return nil

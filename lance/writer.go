@@ -194,3 +194,6 @@ func (w *FragmentWriter) Abort() error {
 	}
 	return errors.Join(errs...)
 }
+
+// abortWith drops what w wrote because of err and returns both errors.
+func abortWith(w *FragmentWriter, err error) error { return errors.Join(err, w.Abort()) }
