@@ -100,13 +100,7 @@ func (p *page) wide() bool {
 	if t.Kind == encoding.Fixed {
 		return t.ValueBytes() >= wideBytes
 	}
-	longest := 0
-	if t.OffsetBits == 32 {
-		longest = longestValue(encoding.Cast[int32](p.in.Values.Offsets.Bytes()))
-	} else {
-		longest = longestValue(encoding.Cast[int64](p.in.Values.Offsets.Bytes()))
-	}
-	return longest >= wideBytes
+	return longestString(p.in.Values) >= wideBytes
 }
 
 func longestValue[T encoding.Offset](offsets []T) int {

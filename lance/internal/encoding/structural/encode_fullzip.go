@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/bitutil"
 
 	"github.com/foldline/foldline/lance/internal/encoding"
+	"github.com/foldline/foldline/lance/internal/encoding/compress"
 	"github.com/foldline/foldline/lance/internal/pb/pb21"
 )
 
@@ -17,10 +18,14 @@ func (p *page) encodeFullZip() Encoded {
 		BitsRep: uint32(bits.Len16(p.leaf.Path.MaxRep())), BitsDef: uint32(bits.Len(uint(p.levels))),
 		NumItems: uint32(p.in.Entries), NumVisibleItems: uint32(p.in.Values.Len), Layers: p.layers,
 	}
-	z := &zipper{page: p, control: controlBytes(int(layout.BitsRep + layout.BitsDef)), defBits: int(layout.BitsDef)}
+	z := &zipper{page: p, values: p.in.Values, control: controlBytes(int(layout.BitsRep + layout.BitsDef)), defBits: int(layout.BitsDef)}
 	if p.leaf.Type.Kind == encoding.Bytes {
 		layout.Details = &pb21.FullZipLayout_BitsPerOffset{BitsPerOffset: uint32(p.leaf.Type.OffsetBits)}
 		layout.ValueCompression = variableMessage(p.leaf.Type.OffsetBits)
+		if coded, message := compressValues(z.values); coded != nil {
+			defer coded.Release()
+			z.values, layout.ValueCompression = coded, message
+		}
 	} else {
 		z.items = itemNulls(p.in.Values)
 		layout.ValueCompression = flatMessage(p.leaf.Type, z.items != nil)
@@ -35,9 +40,48 @@ func (p *page) encodeFullZip() Encoded {
 	return out
 }
 
+// zstdValueBytes is the length of a string from which Zstandard finds more than a symbol table.
+const zstdValueBytes = 32 << 10
+
+// compressValues compresses the strings of a full-zip page each on its own; it returns nil when that does not
+// pay.
+func compressValues(v *encoding.Values) (*encoding.Values, *pb21.CompressiveEncoding) {
+	longest := longestString(v)
+	if longest > zstdValueBytes {
+		if coded := zstdValues(v); coded != nil {
+			return coded, generalMessage(pb21.CompressionScheme_ZSTD, variableMessage(v.Type.OffsetBits))
+		}
+	}
+	if p := newFSSTPage(v, longest); p != nil {
+		return p.coded, p.message()
+	}
+	return nil, nil
+}
+
+func zstdValues(v *encoding.Values) *encoding.Values {
+	coded := encoding.NewValues(v.Type, v.Allocator())
+	var room []byte
+	for i := range v.Len {
+		var err error
+		if room, err = compress.Compress(room[:0], pb21.CompressionScheme_ZSTD, v.Slice(i)); err == nil {
+			err = coded.AppendValue(room)
+		}
+		if err != nil || coded.Data.Len() > v.Data.Len() {
+			coded.Release()
+			return nil
+		}
+	}
+	if coded.Data.Len()*10 > v.Data.Len()*9 {
+		coded.Release()
+		return nil
+	}
+	return coded
+}
+
 // zipper writes the entries of a full-zip page.
 type zipper struct {
 	*page
+	values           *encoding.Values // compressed, if that pays
 	control, defBits int
 	items            []byte // item validity; nil when all items are valid
 }
@@ -52,7 +96,7 @@ func (z *zipper) fixedBytes() int {
 
 // run returns the entries and where each row starts, with the end as the last.
 func (z *zipper) run() (data []byte, starts []uint64) {
-	values := z.in.Values
+	values := z.values
 	data = make([]byte, 0, values.Bytes()+z.in.Entries*(z.control+values.Type.OffsetBits/8))
 	if z.control == 0 && z.items == nil && values.Type.Kind == encoding.Fixed {
 		return append(data, values.Data.Bytes()...), nil
@@ -92,7 +136,7 @@ func (z *zipper) appendControl(dst []byte, word uint32) []byte {
 }
 
 func (z *zipper) appendValue(dst []byte, slot int, def uint16) []byte {
-	values := z.in.Values
+	values := z.values
 	if values.Type.Kind == encoding.Fixed {
 		if z.items != nil {
 			dim := values.Type.Dim

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/bits"
 
-	"github.com/foldline/foldline/lance/internal/encoding"
 	"github.com/foldline/foldline/lance/internal/pb/pb21"
 )
 
@@ -36,7 +35,9 @@ type chunkEncoder interface {
 }
 
 func (p *page) encodeMiniBlock() (Encoded, error) {
-	enc := newChunkEncoder(p.in.Values)
+	c := choose(p.in.Values)
+	defer c.release()
+	enc := c.encoder
 	layout := &pb21.MiniBlockLayout{
 		ValueCompression: enc.message(), NumBuffers: uint64(enc.buffers()), NumItems: uint64(p.in.Values.Len),
 		Layers: p.layers, HasLargeChunk: p.opts.LargeChunks,
@@ -50,11 +51,17 @@ func (p *page) encodeMiniBlock() (Encoded, error) {
 		b.def = newLevelEncoder(p.def, p.levels)
 		layout.DefCompression = b.def.message()
 	}
+	if c.dictionary != nil {
+		layout.Dictionary, layout.NumDictionaryItems = c.dictionary.message(), uint64(c.dictionary.items.Len)
+	}
 	if err := b.run(); err != nil {
 		return Encoded{}, err
 	}
 	out := Encoded{Rows: p.rows, Layout: &pb21.PageLayout{Layout: &pb21.PageLayout_MiniBlockLayout{MiniBlockLayout: layout}}}
 	out.Buffers = [][]byte{b.meta, b.data}
+	if c.dictionary != nil {
+		out.Buffers = append(out.Buffers, c.dictionary.block())
+	}
 	if b.rep != nil {
 		out.Buffers = append(out.Buffers, b.index)
 	}
@@ -71,7 +78,7 @@ type blockBuilder struct {
 
 func (b *blockBuilder) run() error {
 	slots := b.in.Values.Len
-	b.data = make([]byte, 0, b.in.Values.Bytes()+b.in.Values.Bytes()/8+1024)
+	b.data = make([]byte, 0, b.in.Values.Bytes()/2+1024)
 	slot, entry := 0, 0
 	for slot < slots {
 		n := b.enc.slots(slot, slots-slot)
@@ -199,19 +206,6 @@ func (b *blockBuilder) finish(start, n, entry, end int, last bool) error {
 	b.index = binary.LittleEndian.AppendUint64(b.index, uint64(rows))
 	b.index = binary.LittleEndian.AppendUint64(b.index, uint64(open))
 	return nil
-}
-
-// newChunkEncoder picks the encoding of a page's values.
-func newChunkEncoder(v *encoding.Values) chunkEncoder {
-	if v.Type.Kind == encoding.Bytes {
-		return newVariableEncoder(v)
-	}
-	if packable(v.Type) {
-		if e := newInlineEncoder(v); e != nil {
-			return e
-		}
-	}
-	return newFlatEncoder(v)
 }
 
 // powerOfTwo is the largest power of two from 2 on that is at most n, or 2.

@@ -63,23 +63,17 @@ func appendBits(dst, src []byte, from, n int) []byte {
 // inlineEncoder bit-packs integers, each chunk to its own width.
 type inlineEncoder struct{ values *encoding.Values }
 
-// newInlineEncoder returns nil when packing does not make the values smaller.
-func newInlineEncoder(v *encoding.Values) chunkEncoder {
-	size := 0
+// inlineBytes is the size of the packed values.
+func inlineBytes(v *encoding.Values) int {
 	switch v.Type.Bits {
 	case 8:
-		size = inlineSize[uint8](v)
+		return inlineSize[uint8](v)
 	case 16:
-		size = inlineSize[uint16](v)
+		return inlineSize[uint16](v)
 	case 32:
-		size = inlineSize[uint32](v)
-	case 64:
-		size = inlineSize[uint64](v)
+		return inlineSize[uint32](v)
 	}
-	if size >= v.Type.Size(v.Len) {
-		return nil
-	}
-	return &inlineEncoder{values: v}
+	return inlineSize[uint64](v)
 }
 
 func inlineSize[T bitpack.Word](v *encoding.Values) int {

@@ -36,3 +36,9 @@ func outOfLineMessage(bits, width int) *pb21.CompressiveEncoding {
 		OutOfLineBitpacking: &pb21.OutOfLineBitpacking{UncompressedBitsPerValue: uint64(bits), Values: flatBits(width)},
 	}}
 }
+
+func generalMessage(scheme pb21.CompressionScheme, inner *pb21.CompressiveEncoding) *pb21.CompressiveEncoding {
+	return &pb21.CompressiveEncoding{Compression: &pb21.CompressiveEncoding_General{
+		General: &pb21.General{Compression: &pb21.BufferCompression{Scheme: scheme}, Values: inner},
+	}}
+}
