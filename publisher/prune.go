@@ -26,39 +26,27 @@ func boundary(next *heads.Snapshot) uint64 {
 	return max(next.PrunedThrough, min(next.Version-maxVersions, next.PrunedThrough+pruneStep))
 }
 
-// pruner remembers how far this Publisher has removed manifest versions. What another process left is found by a survey.
-type pruner struct {
-	through uint64 // versions up to this one are gone
-	known   bool
-}
-
 // prune removes manifest versions at or below the published boundary, oldest first, with the files that only they name.
 func (p *Publisher) prune(ctx context.Context) error {
 	limit := p.snap.PrunedThrough
-	if !p.pruner.known {
-		oldest, err := p.oldest(ctx, limit)
-		if err != nil {
+	for n := 0; n < 2*pruneStep && p.pruned < limit; n++ {
+		if err := p.pruneOne(ctx, p.pruned+1); err != nil {
 			return err
 		}
-		p.pruner = pruner{through: oldest, known: true}
-	}
-	for n := 0; n < 2*pruneStep && p.pruner.through < limit; n++ {
-		if err := p.pruneOne(ctx, p.pruner.through+1); err != nil {
-			return err
-		}
-		p.pruner.through++
+		p.pruned++
 		p.inst.pruned.Add(ctx, 1)
 	}
 	return nil
 }
 
-// oldest returns the version below the oldest one that is still there, at most limit.
-func (p *Publisher) oldest(ctx context.Context, limit uint64) (uint64, error) {
-	left, err := p.snap.Manifest().Versions(ctx, limit)
-	if err != nil || len(left) == 0 {
-		return limit, err
+// surveyPruned finds the oldest version that an earlier owner has left below the boundary.
+func (p *Publisher) surveyPruned(ctx context.Context) error {
+	p.pruned = p.snap.PrunedThrough
+	left, err := p.snap.Manifest().Versions(ctx, p.pruned)
+	if err == nil && len(left) > 0 {
+		p.pruned = slices.Min(left) - 1
 	}
-	return slices.Min(left) - 1, nil
+	return err
 }
 
 // pruneOne removes the data files of a version that the next one does not name, then its manifest: a crash in between leaves the

@@ -20,8 +20,9 @@ type Publisher struct {
 	recovered *Published
 	// leftovers are objects of folds that the heads no longer need, removed after the next publish.
 	leftovers []string
-	pruner    pruner
-	usedUp    error
+	// pruned: manifest versions up to this one are gone.
+	pruned uint64
+	usedUp error
 }
 
 // Epoch returns the folder epoch that was claimed.

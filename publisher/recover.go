@@ -33,7 +33,7 @@ func (p *Publisher) survey(ctx context.Context) error {
 		}
 	}
 	p.nextFold = highest + 1
-	return nil
+	return p.surveyPruned(ctx)
 }
 
 // recover completes the fold that some table holds and the heads do not: forward only, from its record, the same transactions with the
