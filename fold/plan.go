@@ -210,11 +210,14 @@ func (p *tablePlan) duplicates() int {
 	return n
 }
 
-// createdHashes iterates over the hashes of the keys that appear.
-func (p *tablePlan) createdHashes(yield func(uint64) bool) {
-	for _, key := range p.verdicts.created {
-		if !yield(p.hashes[key]) {
-			return
+// absentHashes iterates over the hashes of the keys that the plan relies on not being there: those that appear, and those that are
+// deleted without a row. Another writer's insert of one of them must conflict, or the fold's last word on the key would be lost.
+func (p *tablePlan) absentHashes(yield func(uint64) bool) {
+	for _, list := range [][]uint32{p.verdicts.created, p.verdicts.absent} {
+		for _, key := range list {
+			if !yield(p.hashes[key]) {
+				return
+			}
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (f *Folder) writeTable(ctx context.Context, p *tablePlan, fold uint64) (*pu
 	if err != nil {
 		return nil, err
 	}
-	if update.Filter, err = fence.NewFilter(p.base.Schema(), p.createdHashes); err != nil {
+	if update.Filter, err = fence.NewFilter(p.base.Schema(), p.absentHashes); err != nil {
 		return nil, err
 	}
 	out.Strict = p.strictRows(update.NewFragments)

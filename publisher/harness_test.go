@@ -134,7 +134,7 @@ func planTable(ctx context.Context, p *Publisher, snap *heads.Snapshot, fold uin
 	var rejects []Reject
 	var rows []placed
 	var deletes []string
-	dead, inserted := fence.Rows{}, fence.KeySet{}
+	dead, absent := fence.Rows{}, fence.KeySet{}
 	for _, o := range ops {
 		exists := len(found[o.id]) > 0
 		switch {
@@ -143,13 +143,16 @@ func planTable(ctx context.Context, p *Publisher, snap *heads.Snapshot, fold uin
 			continue
 		case o.kind == "delete":
 			deletes = append(deletes, o.id)
+			if !exists {
+				absent[o.id] = set[o.id]
+			}
 		default:
 			if o.kind == "insert" {
 				out.Strict = append(out.Strict, StrictRow{Offset: uint32(len(rows)), Origin: o.origin})
 			}
 			rows = append(rows, o)
 			if !exists {
-				inserted[o.id] = set[o.id]
+				absent[o.id] = set[o.id]
 			}
 		}
 		for _, at := range found[o.id] {
@@ -177,7 +180,7 @@ func planTable(ctx context.Context, p *Publisher, snap *heads.Snapshot, fold uin
 	if update.UpdatedFragments, update.RemovedFragmentIDs, err = base.DeleteRows(ctx, dead); err != nil {
 		return nil, nil, err
 	}
-	if update.Filter, err = fence.NewFilter(base.Schema(), inserted.Hashes()); err != nil {
+	if update.Filter, err = fence.NewFilter(base.Schema(), absent.Hashes()); err != nil {
 		return nil, nil, err
 	}
 	out.Tx, out.Affected = lance.NewTransaction(base, update), dead

@@ -8,6 +8,7 @@ import (
 
 	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/keys"
 	"github.com/foldline/foldline/internal/rowjson"
 	"github.com/foldline/foldline/lance"
 )
@@ -50,7 +51,6 @@ type rebuild struct {
 	latest    *lance.Table
 	fragments []lance.Fragment // new rows, uploaded
 	keys      fence.KeySet     // of new rows and deletes
-	upserts   fence.KeySet     // of new rows
 	strict    map[place]string // exact keys of strict inserts, by their place in fragments
 	found     map[string][]lance.RowAddress
 	lost      []Reject
@@ -64,7 +64,7 @@ type place struct {
 
 // readKeys reads the keys of the uploaded rows.
 func (r *rebuild) readKeys(ctx context.Context, deletes []string) error {
-	r.upserts, r.strict = fence.KeySet{}, make(map[place]string, len(r.t.strict))
+	r.keys, r.strict = fence.KeySet{}, make(map[place]string, len(r.t.strict))
 	for _, s := range r.t.strict {
 		r.strict[place{s.Fragment, s.Offset}] = ""
 	}
@@ -81,21 +81,24 @@ func (r *rebuild) readKeys(ctx context.Context, deletes []string) error {
 			if reader.Null(i) {
 				return fmt.Errorf("%w: new row %d of table %q", fence.ErrNullKey, offset+uint32(i), r.t.key)
 			}
-			r.upserts.Add(reader, i)
+			r.keys.Add(reader, i)
 			if _, ok := r.strict[place{fragment, offset + uint32(i)}]; ok {
 				r.strict[place{fragment, offset + uint32(i)}] = reader.Exact(i)
 			}
 		}
 		return nil
 	})
-	r.keys = make(fence.KeySet, len(r.upserts)+len(deletes))
-	for k, h := range r.upserts {
-		r.keys[k] = h
+	if err != nil {
+		return err
 	}
 	for _, k := range deletes {
-		r.keys[k] = 0 // only looked up, never hashed
+		lanceKey, err := keys.AppendLance(nil, []byte(k), len(columns))
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrCorrupt, r.t.deleteKeys, err)
+		}
+		r.keys[k] = keys.Hash(lanceKey)
 	}
-	return err
+	return nil
 }
 
 // scan visits the records of the uploaded fragments with the place of their first row.
@@ -126,7 +129,7 @@ func (r *rebuild) dropLost(ctx context.Context) error {
 		if len(r.found[key]) > 0 {
 			lost[place{s.Fragment, s.Offset}] = s
 			delete(r.found, key)
-			delete(r.upserts, key)
+			delete(r.keys, key)
 		}
 	}
 	if len(lost) == 0 {
@@ -174,7 +177,8 @@ func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[p
 	return write(int(rec.NumRows()))
 }
 
-// transaction builds the commit: rows that the keys have now are deleted, keys that have none are fenced as inserts.
+// transaction builds the commit: rows that the keys have now are deleted, keys that have none are fenced, those of deletes too: another
+// writer's insert of such a key must conflict, or our delete, which comes later in the table's history, would not have happened.
 func (r *rebuild) transaction(ctx context.Context) (attempt, error) {
 	rows := fence.Rows{}
 	for _, addresses := range r.found {
@@ -187,13 +191,13 @@ func (r *rebuild) transaction(ctx context.Context) (attempt, error) {
 	if update.UpdatedFragments, update.RemovedFragmentIDs, err = r.latest.DeleteRows(ctx, rows); err != nil {
 		return attempt{}, err
 	}
-	inserted := fence.KeySet{}
-	for k, h := range r.upserts {
+	absent := fence.KeySet{}
+	for k, h := range r.keys {
 		if len(r.found[k]) == 0 {
-			inserted[k] = h
+			absent[k] = h
 		}
 	}
-	if update.Filter, err = fence.NewFilter(r.latest.Schema(), inserted.Hashes()); err != nil {
+	if update.Filter, err = fence.NewFilter(r.latest.Schema(), absent.Hashes()); err != nil {
 		return attempt{}, err
 	}
 	tx := lance.NewTransaction(r.latest, update)

@@ -1,6 +1,9 @@
 package keys
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // Exact builds an unambiguous encoding of a key for use as a map key. Lance key bytes cannot serve for
 // that when a key has several columns: the text "a\x00b" beside "c" and "a" beside "b\x00c" give the
@@ -55,4 +58,26 @@ func (e *Exact) length(n int) {
 	if e.columns > 1 {
 		e.buf = binary.AppendUvarint(e.buf, uint64(n))
 	}
+}
+
+// ErrExact: bytes that are not an exact encoding.
+var ErrExact = errors.New("keys: not an exact encoding of a key")
+
+// AppendLance appends the Lance key bytes of a key of the given number of columns, given its exact encoding.
+func AppendLance(dst, exact []byte, columns int) ([]byte, error) {
+	if columns == 1 {
+		return append(dst, exact...), nil
+	}
+	for range columns {
+		n, width := binary.Uvarint(exact)
+		if width <= 0 || n > uint64(len(exact)-width) {
+			return dst, ErrExact
+		}
+		dst = AppendSeparator(append(dst, exact[width:width+int(n)]...))
+		exact = exact[width+int(n):]
+	}
+	if len(exact) > 0 {
+		return dst, ErrExact
+	}
+	return dst, nil
 }

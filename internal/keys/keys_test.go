@@ -97,3 +97,24 @@ func TestBuildingAKeyDoesNotAllocate(t *testing.T) {
 		_ = Hash(buf)
 	}))
 }
+
+func TestLanceBytesOfExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(rapid.StringMatching(`[ab\x00]{0,4}`), 1, 4).Draw(t, "parts")
+		e, want := NewExact(len(parts)), []byte(nil)
+		for _, p := range parts {
+			e.AppendString(p)
+			want = AppendString(want, p)
+			if len(parts) > 1 {
+				want = AppendSeparator(want)
+			}
+		}
+		got, err := AppendLance(nil, e.Bytes(), len(parts))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	})
+	for _, bad := range []string{"", "\x01", "\x02a", "\x00", "\x01a\x01b\x01c", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
+		_, err := AppendLance(nil, []byte(bad), 2)
+		require.ErrorIs(t, err, ErrExact, "%q", bad)
+	}
+}
