@@ -18,7 +18,7 @@ import (
 // commitRounds bounds how often one table's commit is planned again.
 const commitRounds = 20
 
-// errLanded: the table holds the fold already. The attempt that comes with it has the newest version as its base.
+// errLanded: the table holds the fold already.
 var errLanded = errors.New("publisher: fold has landed")
 
 // attempt is a table commit ready to be tried.
@@ -123,75 +123,95 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 // above reads what landed on top of a version of ours: an overwrite or a restore means that the table was replaced.
 func (p *Publisher) above(ctx context.Context, ours *lance.Table, newest uint64) (heads.State, error) {
 	for v := ours.Version() + 1; v <= newest; v++ {
-		at, err := ours.At(ctx, v)
-		if errors.Is(err, lance.ErrNotFound) {
-			continue
-		}
+		_, tx, err := versionAndTransaction(ctx, ours, v)
 		if err != nil {
 			return "", err
 		}
-		replaced, err := replaces(ctx, at)
-		if err != nil {
-			return "", err
-		}
-		if replaced {
+		if tx != nil && replaces(tx) {
 			return heads.StateReplaced, nil
 		}
 	}
 	return heads.StateLive, nil
 }
 
-func replaces(ctx context.Context, t *lance.Table) (bool, error) {
-	tx, err := t.Transaction(ctx)
-	if errors.Is(err, lance.ErrNotFound) {
-		return false, nil
+// landed tells whether a table holds the fold. Its metadata says so, unless somebody replaced the metadata: then the transactions since
+// the plan's base version are asked, and one that is gone leaves it unknown.
+func (p *Publisher) landed(ctx context.Context, rec *record, t *recordTable, latest *lance.Table) (bool, error) {
+	if latest.Metadata()[fence.MetaGraph] == rec.graph {
+		return holds(latest, rec), nil
 	}
-	if err != nil {
-		return false, err
-	}
-	switch tx.Op.Kind() {
-	case lance.KindOverwrite, lance.KindRestore:
-		return true, nil
+	for v := latest.Version(); v > t.baseVersion; v-- {
+		_, tx, err := versionAndTransaction(ctx, latest, v)
+		if err != nil {
+			return false, err
+		}
+		if tx == nil {
+			return false, fmt.Errorf("%w: table %q lost its metadata and version %d", ErrCorrupt, t.key, v)
+		}
+		if tx.Properties[fence.MetaFold] == rec.name() {
+			return true, nil
+		}
 	}
 	return false, nil
 }
 
-// locate finds the version with which the fold landed: going down from the newest, the lowest that names it. When a foreign cleanup took
-// that one, the lowest that is left holds the same rows.
+// versionAndTransaction reads both; nil for what is gone.
+func versionAndTransaction(ctx context.Context, t *lance.Table, version uint64) (*lance.Table, *lance.Transaction, error) {
+	at, err := t.At(ctx, version)
+	if errors.Is(err, lance.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	tx, err := at.Transaction(ctx)
+	if errors.Is(err, lance.ErrNotFound) {
+		return at, nil, nil
+	}
+	return at, tx, err
+}
+
+// locate finds the version with which the fold landed: going down from the newest, the one whose transaction names it. When a foreign
+// cleanup took that one, the lowest that is left with the fold in its metadata holds the same rows.
 func (p *Publisher) locate(ctx context.Context, rec *record, t *recordTable) (committed, error) {
-	latest, err := lance.Open(ctx, p.o.Store, heads.Join(p.o.Root, t.path))
+	latest, err := p.newestOf(ctx, t.path)
 	if err != nil {
 		return committed{}, err
 	}
-	c := committed{id: t.id, headVersion: t.headVersion, table: latest, state: heads.StateLive}
+	c := committed{id: t.id, headVersion: t.headVersion, state: heads.StateLive}
 	for v := latest.Version(); v > t.baseVersion; v-- {
-		at, err := latest.At(ctx, v)
-		if errors.Is(err, lance.ErrNotFound) {
-			continue
-		}
+		at, tx, err := versionAndTransaction(ctx, latest, v)
 		if err != nil {
 			return committed{}, err
 		}
-		if !holds(at, rec) {
+		if at == nil {
 			break
 		}
-		if c.table.Version() != at.Version() {
-			replaced, err := replaces(ctx, c.table)
-			if err != nil {
-				return committed{}, err
-			}
-			if replaced {
-				c.state = heads.StateReplaced
-			}
+		if holds(at, rec) {
 			c.table = at
 		}
+		if tx == nil {
+			continue
+		}
+		if tx.Properties[fence.MetaFold] == rec.name() {
+			c.table = at
+			break
+		}
+		if replaces(tx) {
+			c.state = heads.StateReplaced
+		}
 	}
-	if !holds(c.table, rec) {
+	if c.table == nil {
 		return committed{}, fmt.Errorf("%w: table %q no longer names fold %s", ErrConflict, t.key, rec.name())
 	}
 	c.amendment = c.table.Metadata()[fence.MetaAmendment]
 	c.lost, err = p.readAmendment(ctx, c.amendment)
 	return c, err
+}
+
+// replaces tells operations that leave nothing of the version below them.
+func replaces(tx *lance.Transaction) bool {
+	return tx.Op.Kind() == lance.KindOverwrite || tx.Op.Kind() == lance.KindRestore
 }
 
 // metadata is what every later version of the table will carry.

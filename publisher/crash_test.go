@@ -116,16 +116,16 @@ func TestCrashInRecovery(t *testing.T) {
 	ctx := context.Background()
 	first, log := crashGraph(t)
 	want := wholeModel(log)
-	for k := 1; ; k++ {
+	for k := 1; ; k += 2 {
 		broken := clone(t, first)
-		cut, hit := cutOff(broken, k, k%2 == 0)
+		cut, hit := cutOff(broken, k, k%4 == 1)
 		_ = resumeOn(ctx, cut, log)
 		if !hit() {
 			break
 		}
 		for j := 1; ; j++ {
 			store := clone(t, broken)
-			cut, hit := cutOff(store, j, (k+j)%2 == 0)
+			cut, hit := cutOff(store, j, (k/2+j)%2 == 0)
 			p, err := Claim(ctx, options(cut), "second")
 			if !hit() {
 				require.NoError(t, err)

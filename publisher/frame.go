@@ -21,7 +21,7 @@ const (
 	maxFrameBytes = 1 << 30
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // read only
 
 // encodeFrame wraps a message.
 func encodeFrame(magic string, m proto.Message) ([]byte, error) {
@@ -33,8 +33,10 @@ func encodeFrame(magic string, m proto.Message) ([]byte, error) {
 	if len(out) > maxFrameBytes-frameFooterBytes {
 		return nil, invalid("%s of %d bytes", magic, len(out))
 	}
-	return binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, castagnoli)), nil
+	return binary.LittleEndian.AppendUint32(out, checksum(out)), nil
 }
+
+func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
 // decodeFrame unwraps a message; name is for errors. The checksum covers everything before it. Unknown fields are damage, for
 // completing a fold without understanding it would lose rows.
@@ -49,7 +51,7 @@ func decodeFrame(magic, name string, data []byte, m proto.Message) error {
 		return fmt.Errorf("%w: %s has format %d; this program knows %d", ErrFormat, name, n, frameFormat)
 	}
 	body := data[:len(data)-frameFooterBytes]
-	if want := binary.LittleEndian.Uint32(data[len(body):]); crc32.Checksum(body, castagnoli) != want {
+	if binary.LittleEndian.Uint32(data[len(body):]) != checksum(body) {
 		return corruptObject(name, "checksum")
 	}
 	if err := proto.Unmarshal(body[frameHeaderBytes:], m); err != nil {

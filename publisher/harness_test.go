@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,12 @@ import (
 	"github.com/foldline/foldline/objstore"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "25"); err != nil { // the default of this package; the command line may ask for more
+		panic(err)
+	}
+	testkit.Main(m)
+}
 
 const (
 	testGraph       = "demo"

@@ -102,24 +102,26 @@ func (p *Publisher) witness(ctx context.Context, t heads.Table, latest *lance.Ta
 	if metadata[fence.MetaGraph] == p.snap.Graph {
 		return metadata[fence.MetaFold], nil
 	}
-	newest := ""
-	for v := t.Head.Version + 1; v <= latest.Version(); v++ {
-		at, err := latest.At(ctx, v)
-		if errors.Is(err, lance.ErrNotFound) {
-			return "", fmt.Errorf("%w: table %q lost its metadata and version %d", ErrCorrupt, t.Key, v)
-		}
+	for v := latest.Version(); v > t.Head.Version; v-- {
+		_, tx, err := versionAndTransaction(ctx, latest, v)
 		if err != nil {
 			return "", err
 		}
-		tx, err := at.Transaction(ctx)
-		if err != nil {
-			return "", fmt.Errorf("table %q version %d: %w", t.Key, v, err)
+		if tx == nil {
+			return "", fmt.Errorf("%w: table %q lost its metadata and version %d", ErrCorrupt, t.Key, v)
 		}
 		if name := tx.Properties[fence.MetaFold]; name != "" {
-			newest = name
+			return name, nil
 		}
 	}
-	return newest, nil
+	return "", nil
+}
+
+func errIf(cond bool, err error) error {
+	if cond {
+		return err
+	}
+	return nil
 }
 
 // resume prepares the commit of a recorded table that may have landed already.
@@ -127,8 +129,8 @@ func (p *Publisher) resume(ctx context.Context, rec *record, t *recordTable, lat
 	if latest == nil { // not enrolled any more, or new since the barriers: neither can be
 		return attempt{}, fmt.Errorf("%w: record %s names table %q, which has no barrier", ErrCorrupt, rec.name(), t.key)
 	}
-	if holds(latest, rec) {
-		return attempt{base: latest}, errLanded
+	if done, err := p.landed(ctx, rec, t, latest); err != nil || done {
+		return attempt{}, errors.Join(err, errIf(done, errLanded))
 	}
 	if err := p.checkFiles(ctx, t); err != nil {
 		return attempt{}, err

@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -17,8 +18,8 @@ import (
 // they replace, and which of them are new keys, is looked up in that version. A strict insert whose key exists there has lost: it is left
 // out, and an amendment beside the record says so before the commit.
 func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, latest *lance.Table) (attempt, error) {
-	if holds(latest, rec) {
-		return attempt{base: latest}, errLanded
+	if done, err := p.landed(ctx, rec, t, latest); err != nil || done {
+		return attempt{}, errors.Join(err, errIf(done, errLanded))
 	}
 	deletes, err := p.readDeleteKeys(ctx, t.deleteKeys)
 	if err != nil {
