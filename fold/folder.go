@@ -11,6 +11,7 @@ import (
 
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
 )
 
@@ -90,7 +91,7 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 		return Report{}, fmt.Errorf("fold: prepare: %w", err)
 	}
 	f.opts.Step("prepared")
-	published, err := f.publisher.Publish(ctx, prepared)
+	published, err := f.publish(ctx, prepared)
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: publish fold %d: %w", prepared.Fold, err)
 	}
@@ -107,6 +108,22 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 	f.opts.Notify(context.WithoutCancel(ctx), published)
 	f.opts.Step("notified")
 	return report, nil
+}
+
+// publish finishes what it has begun: a stop request lets it go on for stopLimit,
+// so that the next folder finds nothing to complete.
+func (f *Folder) publish(ctx context.Context, prepared *publisher.Prepared) (*publisher.Published, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if sleep(lasting, stopLimit) {
+			cancel()
+		}
+	})()
+	return f.publisher.Publish(lasting, prepared)
 }
 
 // cut is what one fold takes: a part of every lane that has something.

@@ -42,6 +42,7 @@ const (
 	maxMaxBytes        = 1 << 30 // a column of one output record stays below 2 GiB
 	triggerChecks      = 4       // backlog looks per interval
 	minTriggerInterval = 50 * time.Millisecond
+	stopLimit          = 10 * time.Second // for a publish that has begun when a stop is asked for
 )
 
 // Options are the components and settings of a Folder.
@@ -66,8 +67,8 @@ type Options struct {
 	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 4.
 	Parallel int
 
-	// Notify tells the world of a publish: waiters, events. It gets a context that outlives a stop request by little;
-	// nil = nobody is told.
+	// Notify tells the world of a publish: waiters, events. Its context does not end with a stop request, so it must not
+	// block for long. nil = nobody is told.
 	Notify func(ctx context.Context, p *publisher.Published)
 
 	// Logger, Meter and Tracer: nil discards.

@@ -14,7 +14,7 @@ import (
 	"github.com/foldline/foldline/wal"
 )
 
-// Run folds until ctx ends, which is a clean stop (nil): when the interval has
+// Run folds until ctx ends, which is a clean stop (nil, after a publish that has begun): when the interval has
 // passed, when a lane's backlog reaches MaxRows or MaxBytes, when [Folder.Trigger]
 // is called, and at once while a cut left something behind.
 //

@@ -129,6 +129,9 @@ func rowsWithin(arr arrow.Array, from int, budget int64) int {
 
 // sliceBytes estimates what the largest leaf of the rows [from, to) takes.
 func sliceBytes(arr arrow.Array, from, to int) int64 {
+	if from == to {
+		return 0
+	}
 	n := int64(to - from)
 	switch a := arr.(type) {
 	case *array.Struct:

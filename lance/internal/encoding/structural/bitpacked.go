@@ -8,7 +8,7 @@ import (
 
 // packable reports whether values of type t can be bit-packed.
 func packable(t encoding.Type) bool {
-	return t.Kind == encoding.Fixed && t.Dim == 1 && (t.Bits == 8 || t.Bits == 16 || t.Bits == 32 || t.Bits == 64)
+	return t.Kind == encoding.Fixed && t.Dim == 1 && !t.Vector && (t.Bits == 8 || t.Bits == 16 || t.Bits == 32 || t.Bits == 64)
 }
 
 // inline packing stands for up to 1,024 values: one word with the width, then one packed block.

@@ -70,7 +70,7 @@ func newByteStreamSplit(m *pb21.ByteStreamSplit, t encoding.Type) (byteStreamSpl
 	if !ok || inner.Flat.GetData() != nil {
 		return byteStreamSplit{}, encoding.Unsupportedf("byte-stream-split of encoding %s", encodingName(m.GetValues()))
 	}
-	if t.Kind != encoding.Fixed || t.Dim != 1 || t.Bits%8 != 0 || inner.Flat.GetBitsPerValue() != uint64(t.Bits) {
+	if t.Kind != encoding.Fixed || t.Vector || t.Bits%8 != 0 || inner.Flat.GetBitsPerValue() != uint64(t.Bits) {
 		return byteStreamSplit{}, encoding.Corruptf("byte-stream-split values of %d bits in a column of %s", inner.Flat.GetBitsPerValue(), t)
 	}
 	return byteStreamSplit{width: t.Bits / 8}, nil

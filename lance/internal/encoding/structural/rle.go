@@ -16,7 +16,7 @@ func newRLE(m *pb21.Rle, t encoding.Type) (rle, error) {
 	if !ok || !ok2 || values.Flat.GetData() != nil || lengths.Flat.GetData() != nil || lengths.Flat.GetBitsPerValue() != 8 {
 		return rle{}, encoding.Unsupportedf("run lengths of encoding %s", encodingName(m.GetRunLengths()))
 	}
-	if t.Kind != encoding.Fixed || t.Dim != 1 || t.Bits%8 != 0 || values.Flat.GetBitsPerValue() != uint64(t.Bits) {
+	if t.Kind != encoding.Fixed || t.Vector || t.Bits%8 != 0 || values.Flat.GetBitsPerValue() != uint64(t.Bits) {
 		return rle{}, encoding.Corruptf("runs of %d bits in a column of %s", values.Flat.GetBitsPerValue(), t)
 	}
 	return rle{width: t.Bits / 8}, nil
