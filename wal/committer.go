@@ -27,6 +27,7 @@ type committer struct {
 // flight is one Pebble batch on its way to disk, with those who wait for it.
 type flight struct {
 	batch   *pebble.Batch // nil when it only carries duplicates
+	written bool          // handed to Pebble: it may survive a fault
 	waiting []*pending
 	last    Seq
 	total   totals
@@ -45,72 +46,89 @@ type flight struct {
 func (l *Log) Run(ctx context.Context) error {
 	// Unbuffered: while one batch syncs, the next is encoded and written behind
 	// it, and the one after that gathers in the queue.
-	flights := make(chan *flight)
+	synced := make(chan *flight)
 	var g errgroup.Group
-	g.Go(func() error { defer close(flights); return l.commitLoop(ctx, flights) })
-	g.Go(func() error { return l.syncLoop(flights) })
-	err := g.Wait()
+	g.Go(func() error { defer close(synced); return l.commitLoop(ctx, synced) })
+	g.Go(func() error { return l.syncLoop(synced) })
+	ended := make(chan error, 1)
+	go func() { ended <- g.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-l.fault.stopped:
+		// The loops may be stopped inside the storage engine: answer for them.
+		l.queue.stop()
+		for _, f := range l.flights.abandon() {
+			l.answer(f)
+		}
+	}
 	l.queue.stop()
 	l.queue.refuse(ErrNotReady)
 	if fault := l.fault.get(); fault != nil {
+		l.metrics.failed()
+		l.opts.Logger.Error("wal failed", "error", fault)
 		return fault
 	}
 	return err
 }
 
 // commitLoop turns what has arrived into batches until ctx ends or the log fails.
-func (l *Log) commitLoop(ctx context.Context, flights chan<- *flight) error {
+func (l *Log) commitLoop(ctx context.Context, synced chan<- *flight) error {
 	for {
 		select {
 		case <-l.queue.wake:
-			if err := l.commitWaiting(flights); err != nil {
+			if err := l.commitWaiting(synced); err != nil {
 				return err
 			}
 		case <-l.fault.done:
 			return l.fault.get()
 		case <-ctx.Done():
 			l.queue.stop()
-			return l.commitWaiting(flights)
+			return l.commitWaiting(synced)
 		}
 	}
 }
 
 // commitWaiting commits until nothing waits.
-func (l *Log) commitWaiting(flights chan<- *flight) error {
+func (l *Log) commitWaiting(synced chan<- *flight) error {
 	c := &l.commit
 	for {
 		c.taken = l.queue.take(maxBatchBytes, c.taken[:0])
 		if len(c.taken) == 0 {
 			return nil
 		}
-		f, err := l.write(c.taken)
-		flights <- f
-		if err != nil {
-			return err
+		f := &flight{waiting: append([]*pending(nil), c.taken...), started: time.Now()}
+		err := l.prepareFlight(f)
+		if err != nil || !l.flights.add(f) {
+			l.answer(f)
+			return l.fault.get()
 		}
+		// From here on f is answered by whoever takes it out of flights.
+		if f.batch != nil {
+			err = l.db.ApplyNoSyncWait(f.batch, pebble.Sync)
+		}
+		if err != nil {
+			l.fault.set(err)
+			f.batch = nil
+		}
+		synced <- f
 	}
 }
 
-// write assigns sequences to entries, encodes them into one Pebble batch and
-// hands it to Pebble without waiting for the sync. The flight is never nil: on
-// an error its waiters learn that the outcome is unknown.
-func (l *Log) write(taken []*pending) (*flight, error) {
-	f := &flight{waiting: append([]*pending(nil), taken...), started: time.Now()}
-	err := l.encode(f)
-	if err == nil && f.batch != nil {
-		err = l.guarded("apply", func() error { return l.db.ApplyNoSyncWait(f.batch, pebble.Sync) })
+// prepareFlight assigns sequences to a flight's entries and encodes them into
+// one Pebble batch. An error ends the log; nothing was written then.
+func (l *Log) prepareFlight(f *flight) error {
+	err := l.fault.get()
+	if err == nil {
+		if err = l.encode(f); err != nil {
+			l.fault.set(err)
+		}
 	}
 	for _, p := range f.waiting {
 		p.release()
 	}
-	if err != nil {
-		l.fault.set(err, false)
-		f.batch = nil
-		for _, p := range f.waiting {
-			p.err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
-		}
-	}
-	return f, err
+	f.written = err == nil && f.batch != nil
+	return err
 }
 
 // encode fills f from its waiting entries.
@@ -246,48 +264,30 @@ func (l *Log) flushValue(batch *pebble.Batch) error {
 
 // syncLoop waits for the sync of each flight, in order, moves the
 // synced-through mark and answers.
-func (l *Log) syncLoop(flights <-chan *flight) error {
-	for f := range flights {
+func (l *Log) syncLoop(synced <-chan *flight) error {
+	for f := range synced {
 		l.settle(f)
 	}
 	return nil
 }
 
 func (l *Log) settle(f *flight) {
+	var err error
 	if f.batch != nil {
-		err := f.batch.SyncWait()
-		if err == nil {
-			// A fatal event of the storage engine during the sync counts too.
-			err = l.fault.get()
-		}
-		if err != nil {
-			l.metrics.syncFailed()
-			l.fault.set(fmt.Errorf("sync: %w", err), false)
-		} else {
-			l.advance(f)
-		}
-		l.closeBatch(f)
-	}
-	if fault := l.fault.get(); fault != nil {
-		for _, p := range f.waiting {
-			if p.err == nil {
-				p.err = fmt.Errorf("%w: %w", ErrUnknownOutcome, fault)
-			}
+		if err = f.batch.SyncWait(); err != nil {
+			l.fault.set(fmt.Errorf("sync: %w", err))
 		}
 	}
-	l.metrics.duplicate(f.dupes)
-	bytes := int64(0)
-	for _, p := range f.waiting {
-		bytes += p.bytes
+	if !l.flights.claim(f) {
+		return // answered by Run
 	}
-	l.queue.leave(len(f.waiting), bytes)
-	for _, p := range f.waiting {
-		if p.err != nil {
-			p.done(Receipt{}, p.err)
-			continue
+	if f.batch != nil && l.fault.get() == nil {
+		l.advance(f)
+		if err := f.batch.Close(); err != nil {
+			l.opts.Logger.Warn("wal batch not closed", "error", err)
 		}
-		p.done(p.receipt, nil)
 	}
+	l.answer(f)
 }
 
 // advance publishes what a sync made durable.
@@ -300,12 +300,27 @@ func (l *Log) advance(f *flight) {
 	l.metrics.synced(f, time.Since(f.started))
 }
 
-// closeBatch returns a batch to Pebble, unless Pebble is not to be touched.
-func (l *Log) closeBatch(f *flight) {
-	if l.fault.poisoned() {
-		return
+// answer tells a flight's waiters how it ended. After a fault nothing is
+// acknowledged any more (W1), duplicates included.
+func (l *Log) answer(f *flight) {
+	fault := l.fault.get()
+	l.metrics.duplicate(f.dupes)
+	bytes := int64(0)
+	for _, p := range f.waiting {
+		p.release()
+		bytes += p.bytes
 	}
-	if err := f.batch.Close(); err != nil {
-		l.opts.Logger.Warn("wal batch not closed", "error", err)
+	l.queue.leave(len(f.waiting), bytes)
+	for _, p := range f.waiting {
+		switch {
+		case p.err != nil:
+			p.done(Receipt{}, p.err)
+		case fault == nil:
+			p.done(p.receipt, nil)
+		case f.written:
+			p.done(Receipt{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, fault))
+		default:
+			p.done(Receipt{}, fault)
+		}
 	}
 }

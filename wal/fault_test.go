@@ -1,11 +1,8 @@
 package wal
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -92,53 +89,4 @@ func TestNothingIsVisibleBeforeTheSync(t *testing.T) {
 	require.NoError(t, (<-other).err)
 	require.Equal(t, []string{"id-0", "id-1", "id-2"}, rowIDs(readAll(t, remote, r.requestAll(0)), 1))
 	require.NoError(t, r.stop())
-}
-
-// TestFailedSyncEndsAdmission: after an error of a sync there is no ack, no
-// admission and no readiness, and a restart has every acked entry.
-func TestFailedSyncEndsAdmission(t *testing.T) {
-	for _, cause := range []error{syscall.EIO, syscall.ENOSPC, syscall.EROFS} {
-		t.Run(cause.Error(), func(t *testing.T) {
-			mem := vfs.NewCrashableMem()
-			var failing atomic.Bool
-			inject := errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if failing.Load() && isLogSync(op) {
-					return cause
-				}
-				return nil
-			})
-			r := openLog(t, testOptions(errorfs.Wrap(mem, inject)))
-			acked := r.put(entryOf("m0", 0, 1))
-			failing.Store(true)
-			lost := <-r.send(entryOf("m1", 1, 1))
-			require.ErrorIs(t, lost.err, ErrUnknownOutcome)
-			require.ErrorIs(t, lost.err, cause)
-			failing.Store(false)
-			<-r.fault.done
-			require.Equal(t, []string{"id-0"}, rowIDs(readAll(t, r, r.requestAll(0)), 1))
-			requireFailed(t, r, cause)
-
-			r = openLog(t, testOptions(mem.CrashClone(vfs.CrashCloneCfg{})))
-			again := r.put(entryOf("m0", 0, 1))
-			require.Equal(t, acked.Seq, again.Seq)
-			require.True(t, again.Duplicate)
-			require.NoError(t, r.stop())
-		})
-	}
-}
-
-// requireFailed checks that a log takes nothing any more and says why.
-func requireFailed(t *testing.T, r *running, cause error) {
-	t.Helper()
-	<-r.fault.done
-	e := entryOf("late", 9, 1)
-	err := r.Append(context.Background(), e, func(Receipt, error) { t.Error("answered") })
-	require.ErrorIs(t, err, ErrFault)
-	status, err := r.Status(t.Context())
-	require.NoError(t, err)
-	require.False(t, status.Ready)
-	require.Contains(t, status.Fault, cause.Error())
-	err = r.stop()
-	require.ErrorIs(t, err, ErrFault)
-	require.True(t, errors.Is(err, cause) || strings.Contains(err.Error(), cause.Error()), "%v", err)
 }

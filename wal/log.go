@@ -21,7 +21,8 @@ type Log struct {
 	db      *pebble.DB
 	lock    io.Closer
 	metrics *instruments
-	fault   fault
+	fault   *fault
+	armed   atomic.Bool // errors of the store's log stop it
 	space   spaceGuard
 	schemas schemaCache
 
@@ -43,8 +44,8 @@ type Log struct {
 	totalReleased totals
 	syncedAt      int64 // log time of the newest synced value
 
-	// Owned by the committer.
-	commit committer
+	commit  committer // owned by Run's committing goroutine
+	flights flights
 
 	closing sync.Once
 	closed  atomic.Bool
@@ -118,9 +119,9 @@ func (l *Log) unreleasedBytes() int64 {
 	return int64(l.totalSynced.Bytes - l.totalReleased.Bytes)
 }
 
-// Close ends the log. Run must have returned. A log that failed inside the
-// storage engine is left locked until the process ends, because the engine
-// cannot be stopped safely then.
+// Close ends the log; Run must have returned. A log whose storage failed stays
+// locked until the process ends, because its engine cannot be ended safely;
+// Close then gives the fault.
 func (l *Log) Close() error {
 	var err error
 	l.closing.Do(func() {
@@ -136,11 +137,11 @@ func (l *Log) closeStore() error {
 	if err := l.metrics.gauges.Unregister(); err != nil {
 		l.opts.Logger.Warn("wal gauges not unregistered", "error", err)
 	}
-	if l.fault.poisoned() {
+	if l.fault.isStopped() {
 		return l.fault.get()
 	}
-	err := l.guarded("close", l.db.Close)
-	return errors.Join(err, l.lock.Close())
+	l.armed.Store(false)
+	return errors.Join(l.db.Close(), l.lock.Close())
 }
 
 // schema gives a stored schema to a reader.

@@ -12,7 +12,7 @@ import (
 type instruments struct {
 	syncs      metric.Int64Counter
 	syncTime   metric.Float64Histogram
-	syncErrors metric.Int64Counter
+	faults     metric.Int64Counter
 	batch      metric.Int64Histogram
 	entries    metric.Int64Counter
 	rows       metric.Int64Counter
@@ -34,7 +34,7 @@ func newInstruments(m metric.Meter, l *Log) (*instruments, error) {
 		return c
 	}
 	i.syncs = counter("foldline.wal.sync", "{sync}", "Syncs of the log.")
-	i.syncErrors = counter("foldline.wal.sync.error", "{error}", "Syncs that failed; the log stops at the first.")
+	i.faults = counter("foldline.wal.fault", "{fault}", "Faults that ended a log.")
 	i.entries = counter("foldline.wal.entry", "{entry}", "Entries made durable.")
 	i.rows = counter("foldline.wal.row", "{row}", "Rows made durable.")
 	i.bytes = counter("foldline.wal.written", "By", "Bytes of stored values made durable.")
@@ -112,5 +112,5 @@ func (i *instruments) pushedBack(reason string) {
 	i.busy.Add(context.Background(), 1, i.lane, metric.WithAttributes(attribute.String("reason", reason)))
 }
 
-func (i *instruments) syncFailed()   { i.syncErrors.Add(context.Background(), 1, i.lane) }
+func (i *instruments) failed()       { i.faults.Add(context.Background(), 1, i.lane) }
 func (i *instruments) storageError() { i.storage.Add(context.Background(), 1, i.lane) }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Pebble's settings for a queue of synced batches, measured for this use: with
@@ -58,7 +57,7 @@ func Open(ctx context.Context, opts Options) (*Log, error) {
 
 func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error) {
 	l := &Log{opts: opts, lock: lock, schemas: newSchemaCache()}
-	l.fault.done = make(chan struct{})
+	l.fault = newFault()
 	l.queue.wake = make(chan struct{}, 1)
 	l.space = spaceGuard{min: opts.MinFreeBytes, free: func() (int64, bool) { return freeBytes(opts.FS, opts.Dir) }}
 	var err error
@@ -77,6 +76,7 @@ func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error)
 	if err := l.recover(ctx); err != nil {
 		return nil, errors.Join(err, l.db.Close())
 	}
+	l.armed.Store(true)
 	return l, nil
 }
 
@@ -116,7 +116,7 @@ func (l *Log) create() error {
 	if err != nil {
 		return err
 	}
-	if err := l.guarded("close", db.Close); err != nil {
+	if err := db.Close(); err != nil {
 		return err
 	}
 	if err := writeIdentity(fs, temp, newIdentity(l.opts.Graph, l.opts.Lane, l.opts.Clock())); err != nil {
@@ -130,19 +130,21 @@ func (l *Log) create() error {
 
 func (l *Log) pebbleOptions() *pebble.Options {
 	return &pebble.Options{
-		FS:                          l.opts.FS,
+		FS:                          stopFS{FS: l.opts.FS, fault: l.fault, armed: &l.armed},
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                l.opts.memTableBytes,
 		MemTableStopWritesThreshold: memTablesStopWrites,
 		L0CompactionThreshold:       l0Compact,
 		L0StopWritesThreshold:       l0StopWrites,
-		Logger:                      storageLogger{logger: l.opts.Logger, fault: &l.fault},
+		Logger:                      storageLogger{logger: l.opts.Logger, fault: l.fault},
 		EventListener:               l.listener(),
 	}
 }
 
+// openStore opens Pebble. A fatal event inside the open stops the goroutine it
+// happens on, so the open has one of its own.
 func (l *Log) openStore(dir string) (db *pebble.DB, err error) {
-	err = l.guarded("open", func() (err error) {
+	err = l.fault.attempt(func() (err error) {
 		db, err = pebble.Open(dir, l.pebbleOptions())
 		return err
 	})
@@ -182,12 +184,4 @@ func (l *Log) checkReplaySpace() error {
 			dir, free, need, &BusyError{Reason: "free space", RetryAfter: retryDisk})
 	}
 	return nil
-}
-
-func freeBytes(fs vfs.FS, dir string) (int64, bool) {
-	usage, err := fs.GetDiskUsage(dir)
-	if err != nil {
-		return 0, false
-	}
-	return int64(usage.AvailBytes), true
 }

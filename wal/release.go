@@ -100,12 +100,14 @@ func (l *Log) setReleased(r releasedRecord) error {
 	if err := batch.Set(releasedKey(), r.encode(), nil); err != nil {
 		return err
 	}
-	err := l.guarded("release", func() error { return l.db.ApplyNoSyncWait(batch, pebble.Sync) })
-	if err == nil {
-		err = batch.SyncWait()
-	}
+	err := l.fault.attempt(func() error {
+		if err := l.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+			return err
+		}
+		return batch.SyncWait()
+	})
 	if err != nil {
-		l.fault.set(fmt.Errorf("sync of released_through: %w", err), false)
+		l.fault.set(fmt.Errorf("sync of released_through: %w", err))
 		return l.fault.get()
 	}
 	l.mu.Lock()
@@ -119,7 +121,7 @@ func (l *Log) setReleased(r releasedRecord) error {
 // space at once.
 func (l *Log) excise(ctx context.Context, through Seq) error {
 	span := pebble.KeyRange{Start: spanStart(kindValue), End: valueKey(through + 1)}
-	err := l.guarded("excise", func() error { return l.db.Excise(ctx, span) })
+	err := l.fault.attempt(func() error { return l.db.Excise(ctx, span) })
 	if err != nil {
 		return fmt.Errorf("wal: excise through %d: %w", through, err)
 	}
