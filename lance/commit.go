@@ -155,6 +155,9 @@ func (c *committer) attempt(ctx context.Context, latest *Table, number int) (r R
 	if err != nil {
 		return Result{}, false, err
 	}
+	if err := latest.syncForeign(ctx); err != nil {
+		return Result{}, false, err
+	}
 	landed, err := putManifest(ctx, c.table.store, m.object, data, tx.UUID)
 	if err != nil || !landed {
 		return Result{}, false, err

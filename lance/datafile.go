@@ -176,10 +176,10 @@ func (t *Table) physicalRows(ctx context.Context, f Fragment) (uint64, error) {
 func fileError(object string, err error) error {
 	var damaged *file.CorruptError
 	switch {
-	case errors.As(err, &damaged):
-		return &CorruptError{Object: object, Err: err}
 	case errors.Is(err, file.ErrUnsupported):
 		return fmt.Errorf("%w: %s: %w", ErrUnsupported, object, err)
+	case errors.As(err, &damaged):
+		return &CorruptError{Object: object, Err: err}
 	case errors.Is(err, file.ErrInvalid):
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, object, err)
 	}
