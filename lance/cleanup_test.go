@@ -156,7 +156,7 @@ func TestOpenAsOf(t *testing.T) {
 	}
 	_, err := OpenAsOf(t.Context(), store, "t.lance", day(0))
 	require.ErrorIs(t, err, ErrNotFound)
-	versions, err := Versions(t.Context(), store, "t.lance")
+	versions, err := newRival(t, store).Versions(t.Context(), 99)
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1, 2, 3, 4, 5}, versions)
 }

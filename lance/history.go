@@ -12,12 +12,7 @@ import (
 	"github.com/foldline/foldline/objstore"
 )
 
-// Versions lists the numbers of the versions that are there, oldest first: one LIST of all manifests. Gaps are ordinary.
-func Versions(ctx context.Context, store objstore.Store, root string) ([]uint64, error) {
-	versions, _, err := listVersions(ctx, store, root)
-	return versions, err
-}
-
+// listVersions returns the numbers of the versions that are there, oldest first: one LIST of all manifests.
 func listVersions(ctx context.Context, store objstore.Store, root string) ([]uint64, naming, error) {
 	prefix := join(root, versionsFolder) + "/"
 	infos, err := store.List(ctx, prefix, prefix+"0", 0)

@@ -53,8 +53,9 @@ func addressesOf(t *testing.T, table *Table, wanted func(key string) bool) map[s
 
 // newPlan prepares upserts and deletes on the newest version: deletion vectors for rows that exist, one new fragment, and a
 // filter of the keys that were not found.
-func newPlan(t *testing.T, store objstore.Store, upserts map[string]int64, deletes []string) *plan {
-	table := newRival(t, store)
+func newPlan(t *testing.T, store objstore.Store, root string, upserts map[string]int64, deletes []string) *plan {
+	table, err := Open(t.Context(), store, root)
+	require.NoError(t, err)
 	existing := addressesOf(t, table, func(key string) bool {
 		_, up := upserts[key]
 		return up || slices.Contains(deletes, key)
@@ -68,7 +69,6 @@ func newPlan(t *testing.T, store objstore.Store, upserts map[string]int64, delet
 		p.affected[id].Add(a.Offset())
 	}
 	update := &Update{Filter: &KeyFilter{FieldIDs: table.Schema().PrimaryKeyFieldIDs()}}
-	var err error
 	update.UpdatedFragments, update.RemovedFragmentIDs, err = table.DeleteRows(t.Context(), p.affected)
 	require.NoError(t, err)
 	var fresh []pair
@@ -106,7 +106,7 @@ func TestRacingKeyedUpdates(t *testing.T) {
 				}
 				deletes := rapid.SliceOfN(key, 0, 2).Draw(rt, "deletes")
 				deletes = slices.DeleteFunc(deletes, func(k string) bool { _, ok := upserts[k]; return ok })
-				pending = append(pending, newPlan(t, store, upserts, deletes))
+				pending = append(pending, newPlan(t, store, "t.lance", upserts, deletes))
 				continue
 			}
 			i := rapid.IntRange(0, len(pending)-1).Draw(rt, "commit")

@@ -33,6 +33,17 @@ type ScanOptions struct {
 // Scan yields the live rows in fragment order, deleted rows left out. The consumer releases each record. The sequence ends
 // after the first error. Memory is bounded by one record and the read-ahead of one fragment's files.
 func (t *Table) Scan(ctx context.Context, o ScanOptions) iter.Seq2[arrow.Record, error] {
+	fragments, err := t.fragmentsByID(o.Fragments)
+	if err != nil {
+		return func(yield func(arrow.Record, error) bool) { yield(nil, err) }
+	}
+	return t.ScanFragments(ctx, fragments, o)
+}
+
+// ScanFragments yields the rows of fragments that need not be part of this version, such as those that a [FragmentWriter] has
+// uploaded and no commit has named yet, in the order given and through this version's schema. o.Fragments is not used. Otherwise
+// it is [Table.Scan].
+func (t *Table) ScanFragments(ctx context.Context, fragments []Fragment, o ScanOptions) iter.Seq2[arrow.Record, error] {
 	if o.BatchRows <= 0 {
 		o.BatchRows = defaultBatchRows
 	}
@@ -45,14 +56,9 @@ func (t *Table) Scan(ctx context.Context, o ScanOptions) iter.Seq2[arrow.Record,
 			yield(nil, err)
 			return
 		}
-		fragments, err := t.fragmentsByID(o.Fragments)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		for _, f := range fragments {
 			if more, err := t.scanFragment(ctx, f, sel, o, yield); err != nil {
-				yield(nil, fmt.Errorf("scan table %q version %d: %w", t.root, t.Version(), err))
+				yield(nil, fmt.Errorf("scan fragment %d of table %q version %d: %w", f.ID(), t.root, t.Version(), err))
 				return
 			} else if !more {
 				return
@@ -222,7 +228,7 @@ func (b *batchBuilder) build(columns []arrow.Array, rows int) (arrow.Record, err
 	out := make([]arrow.Array, 0, len(columns)+1)
 	defer func() { releaseAll(out) }()
 	for _, c := range columns {
-		kept, err := keepRuns(c, runs, live, b.mem)
+		kept, err := keepRuns(c, runs, b.mem)
 		if err != nil {
 			return nil, err
 		}
@@ -259,12 +265,8 @@ func liveRuns(deleted *roaring.Bitmap, from uint64, rows int) (runs []run, live 
 	return runs, live
 }
 
-// keepRuns returns the rows of the runs as one array that the caller releases.
-func keepRuns(a arrow.Array, runs []run, live int, mem memory.Allocator) (arrow.Array, error) {
-	if live == a.Len() {
-		a.Retain()
-		return a, nil
-	}
+// keepRuns returns the rows of the runs, in their order, as one array that the caller releases.
+func keepRuns(a arrow.Array, runs []run, mem memory.Allocator) (arrow.Array, error) {
 	if len(runs) == 1 {
 		return array.NewSlice(a, int64(runs[0].from), int64(runs[0].to)), nil
 	}
