@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/foldline/foldline/cmd/internal/feed"
@@ -58,7 +59,9 @@ type devJob struct {
 }
 
 func (j *devJob) run(ctx context.Context, line *run.Line) error {
-	fmt.Fprintf(j.stdout, "NATS at %s, graph at %s\n", line.URL, j.cfg.Root)
+	if _, err := fmt.Fprintf(j.stdout, "NATS at %s, graph at %s\n", line.URL, j.cfg.Root); err != nil {
+		return err
+	}
 	if len(j.inputs) > 0 {
 		if err := j.feed(ctx, line); err != nil {
 			return err
@@ -68,7 +71,9 @@ func (j *devJob) run(ctx context.Context, line *run.Line) error {
 	if j.cmd.Once {
 		return nil
 	}
-	j.printHelp(line)
+	if err := j.printHelp(line); err != nil {
+		return err
+	}
 	<-ctx.Done()
 	return nil
 }
@@ -95,35 +100,42 @@ func (j *devJob) feed(ctx context.Context, line *run.Line) error {
 	}
 	if errors.Is(err, feed.ErrRefused) && !j.cmd.Once {
 		// Each row was named already, and the line is there to be used.
-		fmt.Fprintf(j.stderr, "%v\n", err)
-		return nil
+		_, err = fmt.Fprintln(j.stderr, err)
+		return err
 	}
 	return err
 }
 
-func (j *devJob) printHelp(line *run.Line) {
-	table := "node:Airport"
+const help = `
+Serving until Ctrl-C. From another terminal (go install ./cmd/foldline puts the program on the path):
+  foldline%[1]s heads
+  foldline%[1]s scan %[2]s --limit 5
+  foldline%[1]s status
+Anything that speaks NATS can write:
+  nats --server %[3]s request %[4]s '%[5]s'
+  python3 -c 'import asyncio, nats
+async def main():
+  nc = await nats.connect("%[3]s")
+  print((await nc.request("%[4]s", rb"""%[5]s""")).data.decode())
+asyncio.run(main())'
+`
+
+// printHelp tells how to read and to write.
+func (j *devJob) printHelp(line *run.Line) error {
+	table, key := "node:Airport", []string{run.DefaultKey}
 	if len(j.inputs) > 0 {
-		table = j.inputs[0].Table
+		table, key = j.inputs[0].Table, j.inputs[0].Key
 	} else if len(j.cfg.Tables) > 0 {
-		table = j.cfg.Tables[0].Table
+		table, key = j.cfg.Tables[0].Table, j.cfg.Tables[0].KeyColumns()
+	}
+	members := make([]string, len(key))
+	for i, k := range key {
+		members[i] = fmt.Sprintf("%q:%q", k, "XXX")
 	}
 	flags := ""
 	if j.data != "data" {
 		flags = " --data " + string(j.data)
 	}
-	subject := line.Subjects.WriteTable(table)
-	fmt.Fprintf(j.stdout, `
-Serving until Ctrl-C. From another terminal:
-  foldline%[1]s heads                      what is current
-  foldline%[1]s scan %[2]s --limit 5
-  foldline%[1]s status
-Write with any NATS client, for example:
-  nats --server %[3]s request %[4]s '{"id":"XXX"}'
-  python3 -c 'import asyncio,nats
-async def main():
-  nc = await nats.connect("%[3]s")
-  print((await nc.request("%[4]s", b"""{"id":"XXX"}""")).data.decode())
-asyncio.run(main())'
-`, flags, table, line.URL, subject)
+	_, err := fmt.Fprintf(j.stdout, help, flags, table, line.URL, line.Subjects.WriteTable(table), "{"+strings.Join(members, ",")+"}")
+	return err
 }

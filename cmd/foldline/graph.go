@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
@@ -44,10 +45,10 @@ func (e *env) connect(ctx context.Context) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer shutdown(ctx)
 	c := e.cfg.NATS
 	c.URL = cmp.Or(c.URL, e.data.ServerURL(), nats.DefaultURL)
-	return run.Connect(c, "foldline", t.Logger)
+	nc, err := run.Connect(c, "foldline", t.Logger)
+	return nc, errors.Join(err, shutdown(ctx))
 }
 
 // telemetry of the tool: warnings only, unless the settings ask for more.

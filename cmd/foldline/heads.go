@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/foldline/foldline/heads"
@@ -57,18 +53,18 @@ func (c *headsCmd) Run(ctx context.Context, e *env) error {
 	if c.JSON {
 		return writeJSON(e.stdout, newHeadsView(s))
 	}
-	fmt.Fprintf(e.stdout, "graph %s  manifest version %d  commit %s  fold %d  folder epoch %d (%s)\n\n",
+	p := newPrinter(e.stdout)
+	p.linef("graph %s  manifest version %d  commit %s  fold %d  folder epoch %d (%s)\n",
 		s.Graph, s.Version, s.Commit.ID, s.Fold, s.FolderEpoch, s.FolderOwner)
-	t := columns(e.stdout)
-	fmt.Fprintln(t, "TABLE\tVERSION\tROWS\tSTATE\tPATH")
+	p.linef("TABLE\tVERSION\tROWS\tSTATE\tPATH")
 	for _, h := range s.Tables {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", h.Key, h.Head.Version, h.Head.Rows, h.Head.State, h.Path)
+		p.linef("%s\t%d\t%d\t%s\t%s", h.Key, h.Head.Version, h.Head.Rows, h.Head.State, h.Path)
 	}
-	fmt.Fprintln(t, "\nLANE\tINCARNATION\tCUT\tOPEN")
+	p.linef("\nLANE\tINCARNATION\tCUT\tOPEN")
 	for _, c := range s.Cuts {
-		fmt.Fprintf(t, "%d\t%s\t%d\t%t\n", c.Lane, c.Incarnation, c.Through, c.Open)
+		p.linef("%d\t%s\t%d\t%t", c.Lane, c.Incarnation, c.Through, c.Open)
 	}
-	return t.Flush()
+	return p.flush()
 }
 
 func newHeadsView(s *heads.Snapshot) headsView {
@@ -91,14 +87,4 @@ func newCutViews(cuts []heads.Cut) []cutView {
 		views = append(views, cutView{Lane: c.Lane, Incarnation: c.Incarnation, Through: c.Through, Open: c.Open})
 	}
 	return views
-}
-
-// columns aligns what is written until Flush.
-func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
-
-// writeJSON writes one object and a newline.
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

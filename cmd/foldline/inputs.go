@@ -116,7 +116,7 @@ func inferTable(in feed.Input, onError feed.OnError) (run.Table, error) {
 	if err != nil {
 		return run.Table{}, fmt.Errorf("--input: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	t := run.Table{Table: in.Table, Key: []string{run.DefaultKey}}
 	columns, err := infer.Columns(f, t.Key, mode)
 	if err != nil {
@@ -133,7 +133,9 @@ func (e *env) printTables(tables []run.Table) error {
 	if len(tables) == 0 {
 		return nil
 	}
-	fmt.Fprintln(e.stdout, "# inferred from the input and pinned in the graph")
+	if _, err := fmt.Fprintln(e.stdout, "# inferred from the input and pinned in the graph"); err != nil {
+		return err
+	}
 	enc := yaml.NewEncoder(e.stdout)
 	enc.SetIndent(2)
 	err := enc.Encode(struct {

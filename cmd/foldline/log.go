@@ -53,13 +53,13 @@ func (c *logCmd) Run(ctx context.Context, e *env) error {
 		}
 		return nil
 	}
-	t := columns(e.stdout)
-	fmt.Fprintln(t, "VERSION\tCOMMIT\tCREATED\tKIND\tFOLD\tTABLES")
+	p := newPrinter(e.stdout)
+	p.linef("VERSION\tCOMMIT\tCREATED\tKIND\tFOLD\tTABLES")
 	for _, g := range commits {
 		v := newCommitView(g)
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%s\n", v.Version, v.Commit, v.CreatedAt.Format(time.RFC3339Nano), v.Kind, v.Fold, v.moved())
+		p.linef("%d\t%s\t%s\t%s\t%d\t%s", v.Version, v.Commit, v.CreatedAt.Format(time.RFC3339Nano), v.Kind, v.Fold, v.moved())
 	}
-	return t.Flush()
+	return p.flush()
 }
 
 func newCommitView(g heads.GraphCommit) commitView {

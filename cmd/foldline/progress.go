@@ -67,13 +67,16 @@ func (v *progressView) show(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			fmt.Fprintf(v.w, last, v.read())
+			v.print(last)
 			return
 		case <-tick.C:
-			fmt.Fprintf(v.w, format, v.read())
+			v.print(format)
 		}
 	}
 }
+
+// print leaves errors alone: the progress is a courtesy.
+func (v *progressView) print(format string) { _, _ = fmt.Fprintf(v.w, format, v.read()) }
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
@@ -91,13 +94,13 @@ type summary struct {
 }
 
 func (s summary) print(w io.Writer) error {
-	t := columns(w)
-	fmt.Fprintf(t, "\nrows\t%d sent, %d durable, %d visible, %d refused in %s\n", s.progress.Sent, s.progress.Acked, s.progress.Visible, s.progress.Refused, short(s.elapsed))
-	fmt.Fprintf(t, "folds\t%d, of %d rows\n", s.progress.line.Folds, s.progress.line.Rows)
-	fmt.Fprintf(t, "publishes\t%d\n", s.progress.line.Publishes)
-	fmt.Fprintf(t, "ack\tp50 %s, p99 %s (send to receipt, by message)\n", short(s.latencies.Ack.P50), short(s.latencies.Ack.P99))
-	fmt.Fprintf(t, "visibility lag\tp50 %s, p99 %s (receipt to heads that show it, by message)\n", short(s.latencies.Visible.P50), short(s.latencies.Visible.P99))
-	return t.Flush()
+	p := newPrinter(w)
+	p.linef("\nrows\t%d sent, %d durable, %d visible, %d refused in %s", s.progress.Sent, s.progress.Acked, s.progress.Visible, s.progress.Refused, short(s.elapsed))
+	p.linef("folds\t%d, of %d rows", s.progress.line.Folds, s.progress.line.Rows)
+	p.linef("publishes\t%d", s.progress.line.Publishes)
+	p.linef("ack\tp50 %s, p99 %s (send to receipt, by message)", short(s.latencies.Ack.P50), short(s.latencies.Ack.P99))
+	p.linef("visibility lag\tp50 %s, p99 %s (receipt to heads that show it, by message)", short(s.latencies.Visible.P50), short(s.latencies.Visible.P99))
+	return p.flush()
 }
 
 // short is a duration with three digits at most.

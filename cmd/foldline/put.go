@@ -84,7 +84,7 @@ func (c *putCmd) report(e *env, p feed.Progress) error {
 }
 
 // reportRow prints a refused row in one line.
-func (e *env) reportRow(r *feed.RowError) { fmt.Fprintf(e.stderr, "refused: %v\n", r) }
+func (e *env) reportRow(r *feed.RowError) { _, _ = fmt.Fprintf(e.stderr, "refused: %v\n", r) }
 
 // session is a feed on a client of its own.
 type session struct {

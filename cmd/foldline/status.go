@@ -134,16 +134,16 @@ func (v *laneView) ask(ctx context.Context, nc *nats.Conn, subjects envelope.Sub
 }
 
 func (v *statusView) print(e *env) error {
-	fmt.Fprintf(e.stdout, "graph %s  manifest version %d  fold %d  published %s\n", v.Graph, v.Version, v.Fold, v.Published.Format(time.RFC3339Nano))
-	fmt.Fprintf(e.stdout, "%d tables  %d rows  %d rejects\n\n", v.Tables, v.Rows, v.Rejects)
-	t := columns(e.stdout)
-	fmt.Fprintln(t, "LANE\tSTATE\tSYNCED\tCUT\tRELEASED\tENTRIES\tBYTES\tFAULT")
+	p := newPrinter(e.stdout)
+	p.linef("graph %s  manifest version %d  fold %d  published %s", v.Graph, v.Version, v.Fold, v.Published.Format(time.RFC3339Nano))
+	p.linef("%d tables  %d rows  %d rejects\n", v.Tables, v.Rows, v.Rejects)
+	p.linef("LANE\tSTATE\tSYNCED\tCUT\tRELEASED\tENTRIES\tBYTES\tFAULT")
 	for _, l := range v.Lanes {
 		log := wal.Status{}
 		if l.Log != nil {
 			log = *l.Log
 		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", l.Lane, l.State, log.SyncedThrough, l.Cut, log.ReleasedThrough, log.Entries, log.Bytes, l.Fault)
+		p.linef("%d\t%s\t%d\t%d\t%d\t%d\t%d\t%s", l.Lane, l.State, log.SyncedThrough, l.Cut, log.ReleasedThrough, log.Entries, log.Bytes, l.Fault)
 	}
-	return t.Flush()
+	return p.flush()
 }

@@ -113,6 +113,6 @@ func Report(w io.Writer, program string, err error) int {
 	if hint != "" {
 		text += "; " + hint
 	}
-	fmt.Fprintf(w, "%s: %s\n", program, text)
+	_, _ = fmt.Fprintf(w, "%s: %s\n", program, text)
 	return code
 }

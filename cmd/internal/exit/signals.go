@@ -18,7 +18,7 @@ func Signals(w io.Writer) (ctx context.Context, stop func()) {
 		if _, open := <-caught; !open {
 			return
 		}
-		io.WriteString(w, "\nstopping; interrupt again to end at once\n")
+		_, _ = io.WriteString(w, "\nstopping; interrupt again to end at once\n")
 		cancel()
 		if _, open := <-caught; open {
 			os.Exit(Interrupted)

@@ -84,7 +84,7 @@ func read(in Input, row func(text []byte, line int, key string) error, bad func(
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
 	line := 1
@@ -140,7 +140,7 @@ func keyOf(row []byte, key []string) (string, error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return "", syntax(err)
 	}
-	if _, err := dec.ReadToken(); err != io.EOF {
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return "", errors.New("more than one JSON value in the line")
 	}
 	return strings.Join(parts, "\x00"), nil

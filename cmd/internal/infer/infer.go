@@ -132,7 +132,7 @@ func (t *table) row(line int, text []byte) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
-	if _, err := dec.ReadToken(); err != io.EOF {
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("more than one JSON value in the line")
 	}
 	for _, c := range cells {

@@ -81,13 +81,14 @@ func (l *Lease) take(ctx context.Context) (seen jetstream.KeyValueEntry, err err
 // waitForSilence returns when the key is gone, or when its revision has stood still for a time to live and was removed.
 func (l *Lease) waitForSilence(ctx context.Context, seen jetstream.KeyValueEntry) error {
 	if seen == nil {
-		return sleep(ctx, l.o.TTL/renewals)
+		slept(ctx, l.o.TTL/renewals)
+		return ctx.Err()
 	}
 	watch, err := l.kv.Watch(ctx, l.o.Key)
 	if err != nil {
 		return fmt.Errorf("lease: watch: %w", err)
 	}
-	defer watch.Stop()
+	defer func() { _ = watch.Stop() }()
 	revision := seen.Revision()
 	silence := time.NewTimer(l.o.TTL)
 	defer silence.Stop()
@@ -106,10 +107,8 @@ func (l *Lease) waitForSilence(ctx context.Context, seen jetstream.KeyValueEntry
 			}
 		case <-silence.C:
 			// Losing this race means that the holder renewed or that another waiter was first: look again.
-			if err := l.kv.Delete(ctx, l.o.Key, jetstream.LastRevision(revision)); err != nil && ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return nil
+			_ = l.kv.Delete(ctx, l.o.Key, jetstream.LastRevision(revision))
+			return ctx.Err()
 		}
 	}
 }
@@ -117,18 +116,18 @@ func (l *Lease) waitForSilence(ctx context.Context, seen jetstream.KeyValueEntry
 // Hold renews the lease until the context ends (nil) or the lease is lost (ErrLost).
 func (l *Lease) Hold(ctx context.Context) error {
 	for {
-		if sleep(ctx, l.o.TTL/renewals) != nil {
+		if !slept(ctx, l.o.TTL/renewals) {
 			return nil
 		}
 		at := time.Now()
 		attempt, cancel := context.WithDeadline(ctx, l.renewed.Add(l.o.TTL))
 		revision, err := l.kv.Update(attempt, l.o.Key, []byte(l.o.Owner), l.revision)
 		cancel()
-		switch {
+		switch stopped := ctx.Err() != nil; {
 		case err == nil:
 			l.revision, l.renewed = revision, at
-		case ctx.Err() != nil:
-			return nil
+		case stopped:
+			continue // the next wait ends at once
 		case errors.Is(err, jetstream.ErrKeyExists) && !l.settle(ctx, at):
 			return fmt.Errorf("%w: another process took %s", ErrLost, l.o.Key)
 		case time.Since(l.renewed) >= l.o.TTL:
@@ -156,13 +155,14 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// slept waits, and says whether the context lives on.
+func slept(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	case <-t.C:
-		return nil
+		return true
 	}
 }

@@ -54,12 +54,12 @@ func (d DataDir) lock() (unlock func() error, err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		holder := make([]byte, 20)
 		n, _ := f.ReadAt(holder, 0)
-		f.Close()
+		_ = f.Close()
 		return nil, fmt.Errorf("%w: %s is held by process %s", ErrInUse, d, strings.TrimSpace(string(holder[:n])))
 	}
 	pid := []byte(strconv.Itoa(os.Getpid()) + "\n")
 	if err := errors.Join(f.Truncate(0), writeAt(f, pid)); err != nil {
-		f.Close()
+		_ = f.Close()
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	return f.Close, nil

@@ -74,7 +74,7 @@ func Dev(ctx context.Context, cfg Config, o DevOptions, deps Deps, job func(cont
 	if cfg.WAL.Dir == "" {
 		cfg.WAL.Dir = o.Data.WAL()
 	}
-	server, err := startServer(o.Data.NATS(), o.Port, deps.Telemetry.Logger)
+	server, err := startServer(ctx, o.Data.NATS(), o.Port, deps.Telemetry.Logger)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err == nil && len(data) > maxFileBytes {
 		err = fmt.Errorf("%s: larger than %d bytes", path, maxFileBytes)

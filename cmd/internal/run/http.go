@@ -41,7 +41,7 @@ func endpoint(ctx context.Context, address string, metrics http.Handler, ready f
 func routes(metrics http.Handler, ready func(context.Context) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
@@ -49,7 +49,10 @@ func routes(metrics http.Handler, ready func(context.Context) error) http.Handle
 			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		fmt.Fprintln(w, "ready")
+		answer(w, "ready")
 	})
 	return mux
 }
+
+// answer leaves errors alone: the client has gone.
+func answer(w http.ResponseWriter, text string) { _, _ = fmt.Fprintln(w, text) }

@@ -76,7 +76,7 @@ func (i *ingester) begin(ctx context.Context) error {
 	i.ingester, err = ingest.New(ingest.Options{
 		Conn: i.nc, Log: steppedLog{i.wal, i.deps.Step}, Store: i.store, Root: graphRoot,
 		Graph: i.cfg.Graph, Prefix: i.cfg.Prefix, Lane: i.cfg.Lane,
-		MaxInFlightBytes: int64(i.cfg.Ingest.MaxBytes), Logger: i.parts.log, Clock: i.deps.Clock,
+		MaxInFlightBytes: int64(i.cfg.Ingest.MaxBytes), Logger: i.log, Clock: i.deps.Clock,
 		Meter: i.deps.Telemetry.Meter("ingest"), Tracer: i.deps.Telemetry.Tracer("ingest"),
 	})
 	return err
@@ -106,13 +106,13 @@ func (i *ingester) run(ctx context.Context) error {
 	return errors.Join(err, g.Wait())
 }
 
-func (i *ingester) ready(context.Context) error { return i.ingester.Ready() }
+func (i *ingester) ready(context.Context) error { return i.ingester.Ready() } //nolint:contextcheck // it asks no one
 
 // wait returns when requests are served.
 func (i *ingester) wait(ctx context.Context) error {
 	poll := time.NewTicker(readyPoll)
 	defer poll.Stop()
-	for i.ingester.Ready() != nil {
+	for i.ready(ctx) != nil {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,9 +28,9 @@ var ErrUnreachable = errors.New("run: NATS is unreachable")
 
 // startServer starts a NATS server with JetStream that keeps its files in dir and listens on the loopback interface
 // only. Port 0 is DefaultPort, or any free port when that one is taken.
-func startServer(dir string, port int, log *slog.Logger) (*server.Server, error) {
+func startServer(ctx context.Context, dir string, port int, log *slog.Logger) (*server.Server, error) {
 	if port == 0 {
-		port = freePort()
+		port = freePort(ctx)
 	}
 	s, err := server.NewServer(&server.Options{
 		ServerName: "foldline-dev", Host: serverHost, Port: port, DontListen: false,
@@ -49,8 +50,8 @@ func startServer(dir string, port int, log *slog.Logger) (*server.Server, error)
 }
 
 // freePort prefers the port that every NATS client tries first.
-func freePort() int {
-	l, err := net.Listen("tcp", net.JoinHostPort(serverHost, strconv.Itoa(DefaultPort)))
+func freePort(ctx context.Context) int {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(serverHost, strconv.Itoa(DefaultPort)))
 	if err != nil {
 		return server.RANDOM_PORT
 	}

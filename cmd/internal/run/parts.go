@@ -115,10 +115,11 @@ func newStage(ctx context.Context) *stage {
 func (s *stage) run(what string, f func(context.Context) error) {
 	s.group.Go(func() error {
 		defer s.cancel()
-		if err := f(s.ctx); err != nil && !(errors.Is(err, context.Canceled) && s.ctx.Err() != nil) {
-			return fmt.Errorf("%s: %w", what, err)
+		err := f(s.ctx)
+		if err == nil || s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil
 		}
-		return nil
+		return fmt.Errorf("%s: %w", what, err)
 	})
 }
 

@@ -43,7 +43,7 @@ func TestServerURLIsLeftForOthers(t *testing.T) {
 
 func TestEmbeddedServerHasJetStreamOnLoopback(t *testing.T) {
 	taken := testkit.StartNATS(t)
-	s, err := startServer(t.TempDir(), 0, slog.New(slog.DiscardHandler))
+	s, err := startServer(t.Context(), t.TempDir(), 0, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer testkit.StopNATS(s)
 	require.True(t, s.Addr().(*net.TCPAddr).IP.IsLoopback())
@@ -64,13 +64,13 @@ func TestConnectNamesNoSecret(t *testing.T) {
 
 func TestEndpoint(t *testing.T) {
 	var notReady error
-	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "metric 1\n") })
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, "metric 1") })
 	server := httptest.NewServer(routes(metrics, func(context.Context) error { return notReady }))
 	defer server.Close()
 	get := func(path string) (int, string) {
 		resp, err := server.Client().Get(server.URL + path)
 		require.NoError(t, err)
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
 		return resp.StatusCode, string(body)
