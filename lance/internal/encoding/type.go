@@ -32,6 +32,8 @@ type Type struct {
 	Vector bool
 	// OffsetBits is the width of the Arrow offsets of Bytes values: 32 or 64.
 	OffsetBits int
+	// IndexBits is the width of the indexes of an Arrow dictionary, whose values these are; 0 otherwise.
+	IndexBits int
 }
 
 // FixedType is the scalar type of the given width.
@@ -62,8 +64,8 @@ func (t Type) String() string {
 	return fmt.Sprintf("%d bits", t.Bits)
 }
 
-// TypeOf gives the physical type of a leaf. It refuses nested types and types without a layout with an error
-// that wraps ErrUnsupported.
+// TypeOf gives the physical type of a leaf; that of a dictionary is its values' type. It refuses nested types
+// and types without a layout with an error that wraps ErrUnsupported.
 func TypeOf(t arrow.DataType) (Type, error) {
 	switch t := t.(type) {
 	case *arrow.NullType:
@@ -83,11 +85,20 @@ func TypeOf(t arrow.DataType) (Type, error) {
 		}
 		return Type{Kind: Fixed, Bits: item.Bits, Dim: item.Dim * int(dim), Vector: true}, nil
 	case *arrow.DictionaryType:
-		return Type{}, Unsupportedf("type %s", t)
+		return dictionaryType(t)
 	case arrow.FixedWidthDataType:
 		if bits := t.BitWidth(); bits == 1 || bits > 0 && bits%8 == 0 && bits <= maxValueBytes*8 {
 			return FixedType(bits), nil
 		}
 	}
 	return Type{}, Unsupportedf("type %s", t)
+}
+
+func dictionaryType(t *arrow.DictionaryType) (Type, error) {
+	value, err := TypeOf(t.ValueType)
+	if err != nil || value.Kind == Null || value.Vector || value.IndexBits > 0 || value.Bits == 1 {
+		return Type{}, Unsupportedf("type %s", t)
+	}
+	value.IndexBits = t.IndexType.(arrow.FixedWidthDataType).BitWidth()
+	return value, nil
 }

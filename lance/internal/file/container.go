@@ -6,11 +6,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/foldline/foldline/lance/internal/encoding"
 	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/lance/internal/pb/pb20"
-
-	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 const (
@@ -106,12 +106,15 @@ func openEncoding(e *pb.Encoding, url string, m proto.Message) error {
 	}
 	var packed anypb.Any
 	if err := proto.Unmarshal(direct.Direct.GetEncoding(), &packed); err != nil {
-		return err
+		return encoding.Corruptf("description of an encoding: %w", err)
 	}
 	if packed.GetTypeUrl() != url {
 		return fmt.Errorf("%w: an encoding of type %q", ErrUnsupported, packed.GetTypeUrl())
 	}
-	return proto.Unmarshal(packed.GetValue(), m)
+	if err := proto.Unmarshal(packed.GetValue(), m); err != nil {
+		return encoding.Corruptf("description of an encoding: %w", err)
+	}
+	return nil
 }
 
 // columnEncoding is the column-level encoding that every column has.

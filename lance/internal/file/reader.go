@@ -9,7 +9,9 @@ import (
 	"github.com/foldline/foldline/lance/internal/encoding"
 	"github.com/foldline/foldline/lance/internal/encoding/levels"
 	"github.com/foldline/foldline/lance/internal/encoding/structural"
+	"github.com/foldline/foldline/lance/internal/encoding/v20"
 	"github.com/foldline/foldline/lance/internal/pb"
+	"github.com/foldline/foldline/lance/internal/pb/pb20"
 	"github.com/foldline/foldline/lance/internal/pb/pb21"
 	"github.com/foldline/foldline/lance/internal/schema"
 )
@@ -124,10 +126,14 @@ type plan struct {
 	fields []fieldPlan
 }
 
-// fieldPlan is one top-level field of a plan. leaves and index run along the tree's leaves.
+// fieldPlan is one top-level field of a plan.
 type fieldPlan struct {
-	tree  *levels.Tree
+	tree *levels.Tree
+	// index holds the column of each leaf of the tree; -1 when the file does not have it.
 	index []int32
+	// nodes holds the column of each node of the tree when the field has lists in a file of version 2.0, whose
+	// offsets are columns of their own; nil otherwise.
+	nodes []int32
 }
 
 func (r *Reader) plan(cols []Column) (*plan, error) {
@@ -138,34 +144,77 @@ func (r *Reader) plan(cols []Column) (*plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(c.Leaves) != len(tree.Leaves) {
-			return nil, fmt.Errorf("%w: column %q has %d leaves, not %d", ErrInvalid, c.Field.Name, len(tree.Leaves), len(c.Leaves))
+		f, err := r.planField(tree, c.Leaves)
+		if err != nil {
+			return nil, err
 		}
-		for _, index := range c.Leaves {
-			if index >= int32(len(r.columns)) {
-				return nil, r.corrupt("schema", 0, "column %d of %d", index, len(r.columns))
-			}
-			if index >= 0 && r.columns[index].rows != r.rows {
-				return nil, r.corrupt(fmt.Sprintf("column %d", index), 0, "%d rows, the file has %d", r.columns[index].rows, r.rows)
-			}
-		}
-		p.fields = append(p.fields, fieldPlan{tree: tree, index: c.Leaves})
+		p.fields = append(p.fields, f)
 		fields[i] = c.Field
 	}
 	p.schema = arrow.NewSchema(fields, nil)
 	return p, nil
 }
 
+// planField checks the columns of a field against the file.
+func (r *Reader) planField(tree *levels.Tree, columns []int32) (fieldPlan, error) {
+	f := fieldPlan{tree: tree, index: columns}
+	want := len(tree.Leaves)
+	if !r.Version().structural() {
+		want = tree.Nodes
+	}
+	if len(columns) != want {
+		return f, fmt.Errorf("%w: field %q has %d columns, not %d", ErrInvalid, tree.Field.Name, want, len(columns))
+	}
+	for _, index := range columns {
+		if index >= int32(len(r.columns)) {
+			return f, r.corrupt("schema", 0, "column %d of %d", index, len(r.columns))
+		}
+	}
+	if !r.Version().structural() {
+		f.index = make([]int32, len(tree.Leaves))
+		for i := range tree.Leaves {
+			steps := tree.Leaves[i].Steps()
+			f.index[i] = columns[steps[len(steps)-1].Node]
+			if tree.Leaves[i].Path.HasLists() {
+				f.nodes = columns
+			}
+		}
+	}
+	if f.nodes != nil {
+		return f, nil
+	}
+	for _, index := range f.index {
+		if index >= 0 && r.columns[index].rows != r.rows {
+			return f, r.corrupt(fmt.Sprintf("column %d", index), 0, "%d rows, the file has %d", r.columns[index].rows, r.rows)
+		}
+	}
+	return f, nil
+}
+
 // openPage opens a page of a leaf.
 func (r *Reader) openPage(index int32, number int, leaf *levels.LeafPath) (structural.Page, error) {
 	info := &r.columns[index].pages[number]
+	if !r.Version().structural() {
+		enc, err := r.arrayEncoding(index, number)
+		if err != nil {
+			return nil, err
+		}
+		page, err := v20.Open(enc, info.rows, info.buffers, leaf.Type)
+		return page, r.placePage(err, index, number)
+	}
 	var layout pb21.PageLayout
-	err := openEncoding(info.encoding, urlStructure, &layout)
-	if err != nil {
-		return nil, r.placePage(encoding.Corruptf("%w", err), index, number)
+	if err := openEncoding(info.encoding, urlStructure, &layout); err != nil {
+		return nil, r.placePage(err, index, number)
 	}
 	page, err := structural.Open(&layout, info.rows, info.buffers, leaf)
 	return page, r.placePage(err, index, number)
+}
+
+// arrayEncoding is the description of a page of version 2.0.
+func (r *Reader) arrayEncoding(index int32, number int) (*pb20.ArrayEncoding, error) {
+	var enc pb20.ArrayEncoding
+	err := openEncoding(r.columns[index].pages[number].encoding, urlArray, &enc)
+	return &enc, r.placePage(err, index, number)
 }
 
 // placePage gives an error the column and page that it is about.

@@ -50,7 +50,8 @@ func (r *Reader) Scan(ctx context.Context, cols []Column, from, to int64, batchR
 // scan is a running Scan: a cursor per leaf that the file has.
 type scan struct {
 	*plan
-	cursors [][]*cursor // by field and leaf; nil where the file has no column
+	cursors [][]*cursor   // by field and leaf; nil where the file has no column
+	lists   []*listReader // by field; nil but for lists of version 2.0
 }
 
 func (r *Reader) newScan(cols []Column, from, to int64) (*scan, error) {
@@ -64,8 +65,13 @@ func (r *Reader) newScan(cols []Column, from, to int64) (*scan, error) {
 	s := &scan{plan: p}
 	for _, f := range p.fields {
 		cursors := make([]*cursor, len(f.index))
+		var lists *listReader
+		if f.nodes != nil {
+			lists = newListReader(r, f, r.opts.WindowBytes)
+		}
+		s.lists = append(s.lists, lists)
 		for i, index := range f.index {
-			if index >= 0 {
+			if index >= 0 && lists == nil {
 				cursors[i] = &cursor{r: r, index: index, leaf: &f.tree.Leaves[i], end: to, page: -1, loaded: segments{r: r}}
 			}
 		}
@@ -90,10 +96,20 @@ func (s *scan) each(f func(field, leaf int, c *cursor) error) error {
 
 func (s *scan) release() {
 	_ = s.each(func(_, _ int, c *cursor) error { c.close(); return nil })
+	for _, l := range s.lists {
+		if l != nil {
+			l.release()
+		}
+	}
 }
 
-// batchRows cuts n rows from row `from` on short when the pages' average says that they are large.
+// batchRows cuts n rows from row `from` on short when their type or the pages' average says that they are large.
 func (s *scan) batchRows(from, n int64) int64 {
+	for _, f := range s.fields {
+		for _, l := range f.tree.Leaves {
+			n = min(n, max(maxBatchBytes*8/int64(l.Type.ValueBits()+1), 1))
+		}
+	}
 	_ = s.each(func(_, _ int, c *cursor) error {
 		if p := c.find(from); p >= 0 {
 			info := &c.column().pages[p]
@@ -129,6 +145,14 @@ func (s *scan) read(ctx context.Context, rows encoding.Range) (arrow.Record, err
 	})
 	if err != nil {
 		return nil, err
+	}
+	for i, l := range s.lists {
+		if l == nil {
+			continue
+		}
+		if err := l.read(ctx, []encoding.Range{rows}, data[i]); err != nil {
+			return nil, err
+		}
 	}
 	return s.assemble(data, rows.Len())
 }

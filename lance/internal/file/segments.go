@@ -125,3 +125,12 @@ func (r *Reader) get(ctx context.Context, span encoding.Span) ([]byte, error) {
 	}
 	return data, err
 }
+
+// bytes is what is held.
+func (s *segments) bytes() int64 {
+	n := int64(0)
+	for _, p := range s.parts {
+		n += int64(len(p.data))
+	}
+	return n
+}

@@ -33,7 +33,7 @@ func (r *Reader) Take(ctx context.Context, cols []Column, offsets []uint32) (arr
 	if err := t.load(ctx); err != nil {
 		return nil, err
 	}
-	return t.read(len(offsets))
+	return t.read(ctx, offsets)
 }
 
 func (r *Reader) checkOffsets(offsets []uint32) error {
@@ -74,7 +74,7 @@ func (t *take) release() {
 func (t *take) open(offsets []uint32) error {
 	for i, f := range t.fields {
 		for j, index := range f.index {
-			if index < 0 {
+			if index < 0 || f.nodes != nil {
 				continue
 			}
 			if err := t.openLeaf(i, j, index, &f.tree.Leaves[j], offsets); err != nil {
@@ -96,12 +96,7 @@ func (t *take) openLeaf(field, leaf int, index int32, path *levels.LeafPath, off
 		info := &col.pages[number]
 		part := takePart{field: field, leaf: leaf, index: index, number: number}
 		for at < len(offsets) && int64(offsets[at]) < info.first+info.rows {
-			row := int64(offsets[at]) - info.first
-			if n := len(part.rows); n > 0 && part.rows[n-1].To == row {
-				part.rows[n-1].To++
-			} else {
-				part.rows = append(part.rows, encoding.Range{From: row, To: row + 1})
-			}
+			part.rows = extend(part.rows, int64(offsets[at])-info.first)
 			at++
 		}
 		page, err := t.r.openPage(index, number, path)
@@ -139,17 +134,23 @@ func (t *take) load(ctx context.Context) error {
 }
 
 // read decodes the rows of all parts.
-func (t *take) read(rows int) (arrow.Record, error) {
+func (t *take) read(ctx context.Context, offsets []uint32) (arrow.Record, error) {
 	data := make([][]*encoding.Leaf, len(t.fields))
+	defer releaseLeaves(data)
 	for i, f := range t.fields {
 		data[i] = make([]*encoding.Leaf, len(f.index))
+		if f.nodes != nil {
+			if err := t.readLists(ctx, f, offsets, data[i]); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		for j, index := range f.index {
 			if index >= 0 {
 				data[i][j] = encoding.NewLeaf(f.tree.Leaves[j].Type, t.r.opts.Allocator)
 			}
 		}
 	}
-	defer releaseLeaves(data)
 	for _, p := range t.parts {
 		for _, rows := range p.rows {
 			if err := p.page.Read(&t.loaded, rows, data[p.field][p.leaf]); err != nil {
@@ -157,5 +158,16 @@ func (t *take) read(rows int) (arrow.Record, error) {
 			}
 		}
 	}
-	return t.assemble(data, rows)
+	return t.assemble(data, len(offsets))
+}
+
+// readLists takes the rows of a field with lists of version 2.0, which needs a round of requests per layer.
+func (t *take) readLists(ctx context.Context, f fieldPlan, offsets []uint32, data []*encoding.Leaf) error {
+	l := newListReader(t.r, f, wholePageBytes)
+	defer l.release()
+	index := make([]int, len(offsets))
+	for i, o := range offsets {
+		index[i] = int(o)
+	}
+	return l.read(ctx, runs(index), data)
 }

@@ -58,7 +58,7 @@ func (a *assembler) build(nd *node, n int) (*array.Data, error) {
 		release(valid)
 		return nil, encoding.Corruptf("%d values, levels speak of %d", got, n)
 	}
-	return leafData(nd.typ, a.leaves[leaf].Values, valid, nulls, a.mem), nil
+	return leafData(nd.typ, a.leaves[leaf].Values, valid, nulls, a.mem)
 }
 
 func release(b *memory.Buffer) {

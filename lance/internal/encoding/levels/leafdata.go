@@ -9,12 +9,15 @@ import (
 )
 
 // leafData wraps the values, which it takes over, and their validity into an array of type t.
-func leafData(t arrow.DataType, v *encoding.Values, valid *memory.Buffer, nulls int, mem memory.Allocator) *array.Data {
+func leafData(t arrow.DataType, v *encoding.Values, valid *memory.Buffer, nulls int, mem memory.Allocator) (*array.Data, error) {
 	defer release(valid)
 	n := v.Len
+	if dict, ok := t.(*arrow.DictionaryType); ok {
+		return dictionaryData(dict, v, valid, nulls, mem)
+	}
 	switch v.Type.Kind {
 	case encoding.Null:
-		return array.NewData(t, n, []*memory.Buffer{nil}, nil, n, 0)
+		return array.NewData(t, n, []*memory.Buffer{nil}, nil, n, 0), nil
 	case encoding.Bytes:
 		if v.Offsets.Len() == 0 {
 			clear(v.Offsets.Extend(v.Type.OffsetBits / 8))
@@ -22,13 +25,13 @@ func leafData(t arrow.DataType, v *encoding.Values, valid *memory.Buffer, nulls 
 		offsets, data := v.Offsets.Detach(), v.Data.Detach()
 		defer offsets.Release()
 		defer data.Release()
-		return array.NewData(t, n, []*memory.Buffer{valid, offsets, data}, nil, nulls, 0)
+		return array.NewData(t, n, []*memory.Buffer{valid, offsets, data}, nil, nulls, 0), nil
 	}
 	data := v.Data.Detach()
 	defer data.Release()
 	list, ok := t.(*arrow.FixedSizeListType)
 	if !ok {
-		return array.NewData(t, n, []*memory.Buffer{valid, data}, nil, nulls, 0)
+		return array.NewData(t, n, []*memory.Buffer{valid, data}, nil, nulls, 0), nil
 	}
 	var items *memory.Buffer
 	if v.HasItemNulls() {
@@ -37,7 +40,7 @@ func leafData(t arrow.DataType, v *encoding.Values, valid *memory.Buffer, nulls 
 	}
 	child := vectorItems(list, n, items, data)
 	defer child.Release()
-	return array.NewData(t, n, []*memory.Buffer{valid}, []arrow.ArrayData{child}, nulls, 0)
+	return array.NewData(t, n, []*memory.Buffer{valid}, []arrow.ArrayData{child}, nulls, 0), nil
 }
 
 // vectorItems is the child array of n vectors; vectors of vectors nest, with the validity at the innermost.

@@ -80,22 +80,31 @@ func markNulls(def []uint16, a arrow.Array, from, to int, level uint16) []uint16
 	return def
 }
 
-// entries are the level entries of a path at one depth, before its leaf is reached.
-type entries struct {
-	rep, def []uint16
-	// index is the position in the array of that depth, -1 below a null or an empty list.
-	index []int
+// Entries are the level entries of a path at one depth, before its leaf is reached.
+type Entries struct {
+	Rep, Def []uint16
+	// Index is the position in the array of that depth, -1 below a null or an empty list.
+	Index []int
 }
 
-func (e *entries) add(rep, def uint16, index int) {
-	e.rep, e.def, e.index = append(e.rep, rep), append(e.def, def), append(e.index, index)
+// Add appends an entry.
+func (e *Entries) Add(rep, def uint16, index int) {
+	e.Rep, e.Def, e.Index = append(e.Rep, rep), append(e.Def, def), append(e.Index, index)
+}
+
+// AddItems appends the items [start, end) of a list whose own entry was (rep, index ≥ 0).
+func (e *Entries) AddItems(rep, itemRep uint16, start, end int) {
+	for i := start; i < end; i++ {
+		e.Add(rep, 0, i)
+		rep = itemRep
+	}
 }
 
 // shredNested handles paths with lists, layer by layer from the outside.
 func (l *LeafPath) shredNested(arr arrow.Array, from, to int, out *encoding.Leaf) error {
-	e := &entries{}
+	e := &Entries{}
 	for i := from; i < to; i++ {
-		e.add(l.Path.MaxRep(), 0, i)
+		e.Add(l.Path.MaxRep(), 0, i)
 	}
 	a := arr
 	for depth := range l.nodes {
@@ -116,42 +125,39 @@ func (l *LeafPath) shredNested(arr arrow.Array, from, to int, out *encoding.Leaf
 	if err := src.appendEntries(out.Values, e, l.Path.MaxVisible()); err != nil {
 		return err
 	}
-	out.AppendEntries(len(e.rep), e.rep, e.def)
+	out.AppendEntries(len(e.Rep), e.Rep, e.Def)
 	return nil
 }
 
-func (e *entries) mark(a arrow.Array, level uint16) {
+func (e *Entries) mark(a arrow.Array, level uint16) {
 	if a.NullN() == 0 {
 		return
 	}
 	all := a.DataType().ID() == arrow.NULL
-	for i, at := range e.index {
+	for i, at := range e.Index {
 		if at >= 0 && (all || a.IsNull(at)) {
-			e.def[i], e.index[i] = level, -1
+			e.Def[i], e.Index[i] = level, -1
 		}
 	}
 }
 
 // expand replaces each list by its items, or by one placeholder when it is null or empty. Items but the first
 // carry the repetition level rep.
-func (e *entries) expand(list array.ListLike, null, rep uint16) *entries {
-	out := &entries{}
-	for i, at := range e.index {
+func (e *Entries) expand(list array.ListLike, null, rep uint16) *Entries {
+	out := &Entries{}
+	for i, at := range e.Index {
 		switch {
 		case at < 0:
-			out.add(e.rep[i], e.def[i], -1)
+			out.Add(e.Rep[i], e.Def[i], -1)
 		case list.IsNull(at):
-			out.add(e.rep[i], null, -1)
+			out.Add(e.Rep[i], null, -1)
 		default:
 			start, end := list.ValueOffsets(at)
 			if start == end {
-				out.add(e.rep[i], null+1, -1)
+				out.Add(e.Rep[i], null+1, -1)
 				continue
 			}
-			out.add(e.rep[i], 0, int(start))
-			for item := start + 1; item < end; item++ {
-				out.add(rep, 0, int(item))
-			}
+			out.AddItems(e.Rep[i], rep, int(start), int(end))
 		}
 	}
 	return out

@@ -20,9 +20,15 @@ type source struct {
 	validBase int
 	// dataBase is the number of bits that precede position 0 in data.
 	dataBase int
+	// dictionary is set when the values are indexes into it.
+	dictionary *array.Dictionary
+	items      *source
 }
 
 func newSource(a arrow.Array, t encoding.Type) (*source, error) {
+	if d, ok := a.(*array.Dictionary); ok {
+		return newDictionarySource(d, t)
+	}
 	data := a.Data()
 	s := &source{typ: t, base: data.Offset()}
 	buffers := data.Buffers()
@@ -81,6 +87,9 @@ func hasNulls(data arrow.ArrayData) bool {
 
 // append adds n values from position at, all of them valid or zeroed later.
 func (s *source) append(out *encoding.Values, at, n int) error {
+	if s.dictionary != nil {
+		return s.appendItems(out, at, n)
+	}
 	at += s.base
 	switch s.typ.Kind {
 	case encoding.Null:
@@ -120,18 +129,18 @@ func (s *source) appendSlots(out *encoding.Values, from, to int, def []uint16) e
 }
 
 // appendEntries adds a value for every visible entry, in runs of neighbours.
-func (s *source) appendEntries(out *encoding.Values, e *entries, maxVisible uint16) error {
-	for i := 0; i < len(e.index); {
-		at, j := e.index[i], i+1
+func (s *source) appendEntries(out *encoding.Values, e *Entries, maxVisible uint16) error {
+	for i := 0; i < len(e.Index); {
+		at, j := e.Index[i], i+1
 		switch {
 		case at >= 0:
-			for j < len(e.index) && e.index[j] == at+j-i {
+			for j < len(e.Index) && e.Index[j] == at+j-i {
 				j++
 			}
 			if err := s.append(out, at, j-i); err != nil {
 				return err
 			}
-		case e.def[i] <= maxVisible:
+		case e.Def[i] <= maxVisible:
 			out.AppendZero(1)
 		}
 		i = j

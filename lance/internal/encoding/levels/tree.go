@@ -10,6 +10,8 @@ import (
 type Tree struct {
 	Field arrow.Field
 	root  *node
+	// Nodes is the number of fields of the tree, itself included; they are numbered in pre-order.
+	Nodes int
 	// Leaves stand in pre-order; they are the field's columns from version 2.1 on.
 	Leaves []LeafPath
 }
@@ -39,6 +41,8 @@ type node struct {
 	leaf, leaves int
 	// depth counts the nodes above.
 	depth int
+	// number counts the nodes before it in pre-order.
+	number int
 }
 
 // NewTree takes a field apart. Errors wrap encoding.ErrUnsupported and name the field.
@@ -53,7 +57,8 @@ func (t *Tree) add(f arrow.Field, name string, above []*node) (*node, error) {
 	if len(above) >= MaxLayers {
 		return nil, encoding.Unsupportedf("field %q: nested deeper than %d", name, MaxLayers)
 	}
-	n := &node{typ: f.Type, leaf: len(t.Leaves), depth: len(above)}
+	n := &node{typ: f.Type, leaf: len(t.Leaves), depth: len(above), number: t.Nodes}
+	t.Nodes++
 	path := append(above[:len(above):len(above)], n)
 	var children []arrow.Field
 	switch typ := f.Type.(type) {
@@ -98,3 +103,27 @@ func (t *Tree) addLeaf(f arrow.Field, name string, path []*node) error {
 
 // layer is the node's index in the path of a leaf below it.
 func (n *node) layer(p *Path) int { return p.Layers() - 1 - n.depth }
+
+// Step is one layer of the way from the outside to a leaf.
+type Step struct {
+	// Node is the pre-order number of the layer's field.
+	Node int
+	Kind Kind
+	// Null is the canonical definition level of a null here; for a list, an empty one is one more.
+	Null uint16
+	// ItemRep is, for a list, the repetition level of its items but the first.
+	ItemRep uint16
+}
+
+// Steps lists the layers from the outside; the last is the leaf.
+func (l *LeafPath) Steps() []Step {
+	steps := make([]Step, len(l.nodes))
+	for depth, n := range l.nodes {
+		layer := n.layer(l.Path)
+		steps[depth] = Step{Node: n.number, Kind: l.Path.kinds[layer], Null: l.Path.null[layer]}
+		if steps[depth].Kind == List {
+			steps[depth].ItemRep = l.Path.lists[layer] - 1
+		}
+	}
+	return steps
+}

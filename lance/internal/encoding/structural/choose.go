@@ -20,8 +20,14 @@ func (c *choice) release() {
 	}
 }
 
-// choose picks the smallest encoding of values; a dictionary must save a fifth over the others.
+// choose picks the smallest encoding of values; a dictionary must save a fifth over the others. Arrow dictionaries
+// stay dictionaries: the engine reads nothing else into them.
 func choose(v *encoding.Values) *choice {
+	if v.Type.IndexBits > 0 {
+		c := &choice{dictionary: newDictionary(v)}
+		c.encoder, _ = chooseFixed(c.dictionary.indexes)
+		return c
+	}
 	if v.Type.Kind == encoding.Bytes {
 		return chooseStrings(v)
 	}

@@ -94,7 +94,7 @@ func (p *page) allNull() bool {
 // pages, and mini-block chunks hold wide values too.
 func (p *page) wide() bool {
 	t := p.leaf.Type
-	if levels.NullableAboveList(p.layers) || t.Kind == encoding.Fixed && t.ValueBits()%8 != 0 {
+	if t.IndexBits > 0 || levels.NullableAboveList(p.layers) || t.Kind == encoding.Fixed && t.ValueBits()%8 != 0 {
 		return false
 	}
 	if t.Kind == encoding.Fixed {

@@ -64,10 +64,10 @@ func (d *dictionaryPage) size() int {
 
 // newDictionary finds the distinct values, or returns nil when there are too many to save anything.
 func newDictionary(v *encoding.Values) *dictionaryPage {
-	if v.Len < minDictionarySlots {
+	if v.Len < minDictionarySlots && v.Type.IndexBits == 0 {
 		return nil
 	}
-	t := newHashTable()
+	t := newHashTable(v.Type.IndexBits > 0)
 	d := &dictionaryPage{
 		items:   encoding.NewValues(v.Type, v.Allocator()),
 		indexes: encoding.NewValues(encoding.FixedType(32), v.Allocator()),
@@ -88,18 +88,42 @@ func newDictionary(v *encoding.Values) *dictionaryPage {
 		d.release()
 		return nil
 	}
+	d.setIndexBits(v.Type.IndexBits)
 	return d
 }
 
+// setIndexBits gives the indexes the width of an Arrow dictionary's.
+func (d *dictionaryPage) setIndexBits(bits int) {
+	if bits == 0 || bits == 32 {
+		return
+	}
+	wide := d.indexes
+	d.indexes = encoding.NewValues(encoding.FixedType(bits), wide.Allocator())
+	out := d.indexes.ExtendFixed(wide.Len)
+	for i, index := range encoding.Cast[uint32](wide.Data.Bytes()) {
+		switch bits {
+		case 8:
+			out[i] = byte(index)
+		case 16:
+			binary.LittleEndian.PutUint16(out[2*i:], uint16(index))
+		default:
+			binary.LittleEndian.PutUint64(out[8*i:], uint64(index))
+		}
+	}
+	wide.Release()
+}
+
 // tooMany reports whether a dictionary of so many items for the first n slots is not worth going on with.
-func tooMany(items, n int) bool {
-	return items > maxDictionary || n == dictionarySample && items > n/8*7 || n > 4*dictionarySample && items > n/2
+func (t *hashTable) tooMany(items, n int) bool {
+	return !t.unlimited && (items > maxDictionary || n == dictionarySample && items > n/8*7 || n > 4*dictionarySample && items > n/2)
 }
 
 // hashTable maps hashes to item numbers, open addressing.
 type hashTable struct {
 	slots []hashSlot
 	used  int
+	// unlimited tells that the dictionary is made whatever it saves.
+	unlimited bool
 }
 
 type hashSlot struct {
@@ -107,7 +131,9 @@ type hashSlot struct {
 	item uint32 // one more than the number; 0 is free
 }
 
-func newHashTable() *hashTable { return &hashTable{slots: make([]hashSlot, 1<<10)} }
+func newHashTable(unlimited bool) *hashTable {
+	return &hashTable{slots: make([]hashSlot, 1<<10), unlimited: unlimited}
+}
 
 // find returns the place of the item with that hash for which same holds, or the free place for it.
 func (t *hashTable) find(hash uint64, same func(item uint32) bool) *hashSlot {
@@ -145,7 +171,7 @@ func indexStrings[T encoding.Offset](t *hashTable, v, items *encoding.Values, in
 		hash := xxhash.Sum64(value)
 		s := t.find(hash, same)
 		if s.item == 0 {
-			if err := items.AppendValue(value); err != nil || tooMany(items.Len, i) {
+			if err := items.AppendValue(value); err != nil || t.tooMany(items.Len, i) {
 				return false
 			}
 			indexes[i] = uint32(items.Len - 1)
@@ -171,7 +197,7 @@ func indexWords(t *hashTable, v, items *encoding.Values, indexes []uint32) bool 
 		})
 		if s.item == 0 {
 			items.AppendFixed(v.Data.Bytes(), i*64, 1, nil, 0)
-			if tooMany(items.Len, i) {
+			if t.tooMany(items.Len, i) {
 				return false
 			}
 			lastIndex = uint32(items.Len - 1)
@@ -195,7 +221,7 @@ func indexWide(t *hashTable, v, items *encoding.Values, indexes []uint32) bool {
 		})
 		if s.item == 0 {
 			items.AppendFixed(data, i*w*8, 1, nil, 0)
-			if tooMany(items.Len, i) {
+			if t.tooMany(items.Len, i) {
 				return false
 			}
 			indexes[i] = uint32(items.Len - 1)
