@@ -42,14 +42,9 @@ const (
 	frameError  = "error"
 )
 
-// ReadSubjects are the subjects of a lane's readers.
+// ReadSubjects are the subjects of a lane's readers,
+// `<prefix>.<graph>.lane.<n>.read` and `….status`.
 type ReadSubjects struct{ Read, Status string }
-
-// LaneSubjects gives `<prefix>.<graph>.lane.<n>.read` and `….status`.
-func LaneSubjects(prefix, graph string, lane uint32) ReadSubjects {
-	base := fmt.Sprintf("%s.%s.lane.%d.", prefix, graph, lane)
-	return ReadSubjects{Read: base + "read", Status: base + "status"}
-}
 
 // wireRequest is the JSON of a read request.
 type wireRequest struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go"
 )
 
@@ -246,6 +247,9 @@ func (r *Remote) addSchema(msg *nats.Msg) error {
 	id := SchemaID(n)
 	if _, err := r.schema(id); err == nil {
 		return nil
+	}
+	if xxhash.Sum64(msg.Data) != n {
+		return fmt.Errorf("%w: schema %s damaged", errLost, id)
 	}
 	schema, err := decodeSchema(id, msg.Data)
 	if err != nil {

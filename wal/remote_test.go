@@ -31,10 +31,15 @@ func connect(t testing.TB, url string) *nats.Conn {
 	return nc
 }
 
+func laneSubjects(lane int) ReadSubjects {
+	base := fmt.Sprintf("foldline.demo.lane.%d.", lane)
+	return ReadSubjects{Read: base + "read", Status: base + "status"}
+}
+
 // serve runs Serve for a log until the test ends and waits until it listens.
 func serve(t testing.TB, nc *nats.Conn, l *Log) ReadSubjects {
 	t.Helper()
-	subjects := LaneSubjects("foldline", "demo", 0)
+	subjects := laneSubjects(0)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, nc, subjects, l) }()
@@ -110,8 +115,99 @@ func TestRemoteErrorsAreTyped(t *testing.T) {
 	req.Epoch = 7
 	require.ErrorIs(t, readError(t, r, req), ErrFenced)
 	require.ErrorIs(t, readError(t, remote, req), ErrUnavailable, "a stale owner stays silent")
-	nobody := NewRemote(nc, LaneSubjects("foldline", "demo", 9), RemoteOptions{})
+	nobody := NewRemote(nc, laneSubjects(9), RemoteOptions{})
 	require.ErrorIs(t, readError(t, nobody, req), ErrUnavailable)
 	_, err := nobody.Status(t.Context())
 	require.ErrorIs(t, err, ErrUnavailable)
+}
+
+// lossyRelay passes read requests on to a lane and its frames back, and lets a
+// test change each frame; a nil frame is lost.
+func lossyRelay(t *testing.T, nc *nats.Conn, to string, change func(n int, msg *nats.Msg) *nats.Msg) ReadSubjects {
+	t.Helper()
+	subjects := laneSubjects(77)
+	frames := 0
+	sub, err := nc.Subscribe(subjects.Read, func(req *nats.Msg) {
+		inbox := nc.NewInbox()
+		replies, err := nc.SubscribeSync(inbox)
+		require.NoError(t, err)
+		require.NoError(t, nc.PublishRequest(to, inbox, req.Data))
+		for {
+			msg, err := replies.NextMsg(5 * time.Second)
+			require.NoError(t, err)
+			kind := msg.Header.Get(headerFrame)
+			frames++
+			msg.Subject = req.Reply
+			if out := change(frames, msg); out != nil {
+				require.NoError(t, nc.PublishMsg(out))
+			}
+			if kind == frameEnd || kind == frameError {
+				require.NoError(t, replies.Unsubscribe())
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	require.NoError(t, nc.Flush())
+	return subjects
+}
+
+// TestLostAndDamagedFrames loses, or damages, each frame of a reply in turn: the
+// reader still gives exactly what is stored, each value once.
+func TestLostAndDamagedFrames(t *testing.T) {
+	nc := startNATS(t)
+	r := openLog(t, testOptions(vfs.NewMem()))
+	subjects := serve(t, nc, r.Log)
+	r.put(entryOf("", 0, 10))
+	r.put(entryOf("", 0, 60_000)) // several frames
+	r.put(entryOf("", 100, 10))
+	want := rowIDs(readAll(t, r, r.requestAll(0)), 1)
+	damages := map[string]func(*nats.Msg) *nats.Msg{
+		"lost": func(*nats.Msg) *nats.Msg { return nil },
+		"payload": func(m *nats.Msg) *nats.Msg {
+			if len(m.Data) > 0 {
+				m.Data[len(m.Data)/2] ^= 4
+			}
+			return m
+		},
+	}
+	for name, damage := range damages {
+		for k := 1; k <= 7; k++ {
+			t.Run(fmt.Sprintf("%s/%d", name, k), func(t *testing.T) {
+				relay := lossyRelay(t, nc, subjects.Read, func(n int, msg *nats.Msg) *nats.Msg {
+					if n == k {
+						return damage(msg)
+					}
+					return msg
+				})
+				remote := NewRemote(nc, relay, RemoteOptions{Timeout: 50 * time.Millisecond})
+				require.Equal(t, want, rowIDs(readAll(t, remote, r.requestAll(0)), 1))
+			})
+		}
+	}
+}
+
+// TestForeignFormatOnTheWire: a peer of another format is refused, both ways.
+func TestForeignFormatOnTheWire(t *testing.T) {
+	nc := startNATS(t)
+	r := openLog(t, testOptions(vfs.NewMem()))
+	subjects := serve(t, nc, r.Log)
+	r.put(entryOf("", 0, 1))
+	relay := lossyRelay(t, nc, subjects.Read, func(_ int, msg *nats.Msg) *nats.Msg {
+		msg.Header.Set(headerFormat, "2")
+		return msg
+	})
+	require.ErrorIs(t, readError(t, NewRemote(nc, relay, RemoteOptions{}), r.requestAll(0)), ErrFormat)
+
+	for body, code := range map[string]string{
+		`{"v":2,"inc":"x","epoch":1,"after":"0","through":"0"}`:  "format",
+		`{"v":1,"inc":"x","epoch":1,"after":"-1","through":"0"}`: "invalid_request",
+		`{`: "invalid_request",
+		`{"v":1,"inc":"x","epoch":0,"after":"0","through":"0"}`: "fenced",
+	} {
+		reply, err := nc.Request(subjects.Read, []byte(body), 5*time.Second)
+		require.NoError(t, err)
+		require.Equal(t, code, reply.Header.Get(headerError), body)
+	}
 }
