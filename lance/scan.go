@@ -228,7 +228,7 @@ func (b *batchBuilder) build(columns []arrow.Array, rows int) (arrow.Record, err
 	out := make([]arrow.Array, 0, len(columns)+1)
 	defer func() { releaseAll(out) }()
 	for _, c := range columns {
-		kept, err := keepRuns(c, runs, b.mem)
+		kept, err := gather(c, runs, b.mem)
 		if err != nil {
 			return nil, err
 		}
@@ -239,9 +239,6 @@ func (b *batchBuilder) build(columns []arrow.Array, rows int) (arrow.Record, err
 	}
 	return array.NewRecord(b.schema, out, int64(live)), nil
 }
-
-// run is a stretch of rows [from, to) of a batch.
-type run struct{ from, to int }
 
 // liveRuns lists the stretches of rows [from, from+rows) that are not deleted, relative to from.
 func liveRuns(deleted *roaring.Bitmap, from uint64, rows int) (runs []run, live int) {
@@ -263,19 +260,6 @@ func liveRuns(deleted *roaring.Bitmap, from uint64, rows int) (runs []run, live 
 		live += rows - at
 	}
 	return runs, live
-}
-
-// keepRuns returns the rows of the runs, in their order, as one array that the caller releases.
-func keepRuns(a arrow.Array, runs []run, mem memory.Allocator) (arrow.Array, error) {
-	if len(runs) == 1 {
-		return array.NewSlice(a, int64(runs[0].from), int64(runs[0].to)), nil
-	}
-	slices := make([]arrow.Array, len(runs))
-	for i, r := range runs {
-		slices[i] = array.NewSlice(a, int64(r.from), int64(r.to))
-	}
-	defer releaseAll(slices)
-	return array.Concatenate(slices, mem)
 }
 
 func addresses(mem memory.Allocator, fragment, from uint64, runs []run, live int) arrow.Array {

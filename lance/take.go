@@ -122,7 +122,7 @@ func assemble(sel *selection, parts [][]arrow.Array, sorted, wanted []RowAddress
 		if err != nil {
 			return nil, fmt.Errorf("lance: join rows: %w", err)
 		}
-		columns[at], err = keepRuns(joined, order, memory.DefaultAllocator)
+		columns[at], err = gather(joined, order, memory.DefaultAllocator)
 		joined.Release()
 		if err != nil {
 			return nil, fmt.Errorf("lance: order rows: %w", err)
