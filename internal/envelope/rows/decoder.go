@@ -94,7 +94,7 @@ func (d *Decoder) Decode(m Message, lookup Lookup) (Result, error) {
 		return Result{}, err
 	}
 	if media == envelope.ContentArrow {
-		return Result{}, messageError(m, envelope.CodeUnsupportedContent, "Arrow streams are not accepted by this ingester; send NDJSON")
+		return d.arrowStream(m, lookup)
 	}
 	d.active = d.active[:0]
 	if err := d.lines(m, lookup); err != nil {
@@ -216,13 +216,7 @@ func (d *Decoder) build(table string, lookup Lookup) (*build, error) {
 	}
 	t, err := lookup(table)
 	if err != nil {
-		var e *envelope.Error
-		if errors.As(err, &e) {
-			return nil, e
-		}
-		return nil, &envelope.Error{
-			Class: envelope.ClassInvalid, Code: envelope.CodeUnknownTable, Table: table, Row: envelope.NoRow, Reason: err.Error(),
-		}
+		return nil, lookupError(table, err)
 	}
 	b, ok := d.kept[t]
 	if !ok {
@@ -234,6 +228,15 @@ func (d *Decoder) build(table string, lookup Lookup) (*build, error) {
 	}
 	d.active = append(d.active, b)
 	return b, nil
+}
+
+// lookupError is what a caller's refusal of a table becomes.
+func lookupError(table string, err error) error {
+	var e *envelope.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeUnknownTable, Table: table, Row: envelope.NoRow, Reason: err.Error()}
 }
 
 // evict throws the builds away that the message at hand does not use.

@@ -5,7 +5,7 @@
 // truncated or guessed, types come from the table alone, and a refused body leaves no allocation behind.
 //
 // JSON is read token by token straight into the builders, because Arrow's own JSON reader goes through float64. An
-// Arrow stream is walked whole by the guard before Arrow's reader sees a byte of it.
+// Arrow stream is read by package ipcstream, which checks it whole; Arrow's own reader never sees it.
 //
 // A Table is immutable and may be shared. A Decoder keeps buffers and belongs to one goroutine at a time. Which
 // table, which lane and what becomes of the records is left to the caller.

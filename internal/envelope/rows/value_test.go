@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/internal/envelope"
@@ -175,4 +176,8 @@ func TestDaysSinceEpoch(t *testing.T) {
 	require.Equal(t, int64(11016), daysSinceEpoch(2000, 2, 29))
 	_, err := scaleSeconds(math.MaxInt64/1000+1, 0, 1000)
 	require.ErrorIs(t, err, errRange)
+}
+
+func newRowReader(text string) *jsontext.Decoder {
+	return jsontext.NewDecoder(strings.NewReader(text))
 }
