@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,21 +37,32 @@ func TestMain(m *testing.M) {
 	testkit.Main(m)
 }
 
-// childPlan tells a child where to work and when to die.
+// The processes that a child can be.
+const (
+	devChild      = "dev"
+	ingesterChild = "ingester"
+	folderChild   = "folder"
+)
+
+// childPlan tells a child what it is, where to work and when to die.
 type childPlan struct {
-	Data string
-	Port int
-	Kill kill
+	Process string
+	Data    string
+	Port    int    // of the embedded server of a devChild
+	URL     string // of the server of the other two
+	Kill    kill
 }
 
 // kill is a point at which a child dies: when every step of At has been seen Nth times. Steps of Hold block for ever, so
 // that what they stand before has not happened. Fresh leaves out what comes before the child's first cut of its own: the
-// recovery of a fold that an earlier child left, in which some of the steps may not occur.
+// recovery of a fold that an earlier child left, in which some of the steps may not occur. Pause stops the process instead,
+// until the parent wakes it up.
 type kill struct {
 	At    []string
 	Nth   int
 	Hold  []string
 	Fresh bool
+	Pause bool
 }
 
 func (k kill) String() string {
@@ -73,15 +85,27 @@ func childMain(text string) {
 	if err != nil {
 		fail(err)
 	}
-	deps := run.Deps{Telemetry: t, Step: plan.Kill.step()}
-	idle := func(ctx context.Context, _ *run.Line) error {
-		<-ctx.Done()
-		return nil
-	}
-	err = run.Dev(ctx, childConfig(), run.DevOptions{Data: run.DataDir(plan.Data), Port: plan.Port}, deps, idle)
+	err = plan.run(ctx, run.Deps{Telemetry: t, Step: plan.Kill.step()})
 	if err = cmp.Or(err, shutdown(context.WithoutCancel(ctx))); err != nil {
 		fail(err)
 	}
+}
+
+// run is the process of the plan.
+func (p childPlan) run(ctx context.Context, deps run.Deps) error {
+	cfg := childConfig()
+	data := run.DataDir(p.Data)
+	cfg.Root, cfg.WAL.Dir, cfg.NATS.URL = data.Graph(), data.WAL(), p.URL
+	switch p.Process {
+	case ingesterChild:
+		return run.Ingester(ctx, cfg, deps)
+	case folderChild:
+		return run.Folder(ctx, cfg, deps)
+	}
+	return run.Dev(ctx, cfg, run.DevOptions{Data: data, Port: p.Port}, deps, func(ctx context.Context, _ *run.Line) error {
+		<-ctx.Done()
+		return nil
+	})
 }
 
 func fail(err error) {
@@ -94,6 +118,7 @@ func (k kill) step() func(string) {
 	var mu sync.Mutex
 	seen := map[string]int{}
 	begun := !k.Fresh
+	var pauseOnce sync.Once
 	return func(step string) {
 		mu.Lock()
 		begun = begun || step == "fold.cut"
@@ -108,6 +133,10 @@ func (k kill) step() func(string) {
 		seen[step]++
 		all := !slices.ContainsFunc(k.At, func(s string) bool { return seen[s] < max(k.Nth, 1) })
 		mu.Unlock()
+		if all && k.Pause {
+			pauseOnce.Do(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
+			return
+		}
 		if all {
 			// The signal may take a moment to arrive; nothing may happen after the point meanwhile.
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -141,7 +170,7 @@ func childConfig() run.Config {
 // child is a running child.
 type child struct {
 	cmd    *exec.Cmd
-	log    *bytes.Buffer
+	log    *output
 	exited chan struct{}
 }
 
@@ -150,7 +179,7 @@ func startChild(t *testing.T, plan childPlan) *child {
 	t.Helper()
 	text, err := json.Marshal(plan)
 	require.NoError(t, err)
-	c := &child{cmd: exec.Command(os.Args[0]), log: &bytes.Buffer{}, exited: make(chan struct{})}
+	c := &child{cmd: exec.Command(os.Args[0]), log: &output{}, exited: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	c.cmd.Stderr, c.cmd.Stdout = c.log, c.log
 	require.NoError(t, c.cmd.Start())
@@ -209,3 +238,30 @@ func freePort(t *testing.T) int {
 }
 
 func graphDir(data string) string { return filepath.Join(data, "graph") }
+
+// isStopped reports whether the child stands still under SIGSTOP.
+func isStopped(t *testing.T, c *child) bool {
+	t.Helper()
+	require.False(t, c.ended(), "%s", c.log)
+	state, err := exec.CommandContext(t.Context(), "ps", "-o", "stat=", "-p", strconv.Itoa(c.cmd.Process.Pid)).Output()
+	require.NoError(t, err)
+	return strings.HasPrefix(strings.TrimSpace(string(state)), "T")
+}
+
+// output is what a child has printed so far; it is read while the child runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}

@@ -49,7 +49,7 @@ func namedKills() []kill {
 	}
 	return append(kills,
 		at("publish.before"), at("recover.before"), at("publish.after"), at("fold.published"), at("fold.notified"),
-		at("release.before"), at("release.after"), kill{At: []string{"release.after"}, Nth: 3}, kill{At: []string{"publish.after"}, Nth: 7},
+		at("prune.before"), at("prune.after"), at("release.before"), at("release.after"), kill{At: []string{"release.after"}, Nth: 3}, kill{At: []string{"publish.after"}, Nth: 7},
 	)
 }
 
@@ -80,7 +80,7 @@ func TestExactlyOnceAcrossCrashes(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, len(kills), 50)
 	for _, k := range kills {
-		child := startChild(t, childPlan{Data: data, Port: port, Kill: k})
+		child := startChild(t, childPlan{Process: devChild, Data: data, Port: port, Kill: k})
 		if len(k.At) == 0 {
 			killAtRandom(ctx, child, p, random)
 		}
@@ -89,7 +89,7 @@ func TestExactlyOnceAcrossCrashes(t *testing.T) {
 		checkAtomic(t, store, workerCount)
 	}
 
-	last := startChild(t, childPlan{Data: data, Port: port})
+	last := startChild(t, childPlan{Process: devChild, Data: data, Port: port})
 	p.finish(t)
 	testkit.WaitFor(t, "everything acknowledged to be visible", func() bool { return visible(ctx, store, workers) })
 	last.stop(t)

@@ -16,6 +16,7 @@ import (
 	"github.com/foldline/foldline/client"
 	"github.com/foldline/foldline/cmd/internal/feed"
 	"github.com/foldline/foldline/cmd/internal/infer"
+	"github.com/foldline/foldline/cmd/internal/lease"
 	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/fold"
 	"github.com/foldline/foldline/heads"
@@ -51,7 +52,7 @@ var classes = []struct {
 		publisher.ErrCorrupt, ingest.ErrLogBehind, ingest.ErrGraphBehind,
 	}},
 	{Fenced, "another process owns the graph or the lane; see foldline status", []error{
-		envelope.ErrFenced, wal.ErrFenced, publisher.ErrFenced, fold.ErrFenced, ingest.ErrFenced,
+		envelope.ErrFenced, wal.ErrFenced, publisher.ErrFenced, fold.ErrFenced, ingest.ErrFenced, lease.ErrLost,
 	}},
 	{Unknown, "read back before you repeat it", []error{
 		envelope.ErrUnknown, wal.ErrUnknownOutcome, lance.ErrUnknownOutcome, publisher.ErrUnknownOutcome, objstore.ErrUnknownOutcome,
