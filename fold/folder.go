@@ -86,7 +86,7 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 
 // foldCut prepares and publishes a cut that holds entries.
 func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, start time.Time) (Report, error) {
-	prepared, totals, err := f.prepare(ctx, snap, c)
+	prepared, tables, err := f.prepare(ctx, snap, c)
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: prepare: %w", err)
 	}
@@ -96,7 +96,7 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 		return Report{}, fmt.Errorf("fold: publish fold %d: %w", prepared.Fold, err)
 	}
 	f.opts.Step("published")
-	now := f.opts.Clock()
+	now, totals := f.opts.Clock(), sum(tables)
 	report := Report{
 		Fold: prepared.Fold, Entries: c.entries, Rows: c.rows, Tables: len(prepared.Tables), Bytes: c.bytes,
 		Inserted: totals.inserted, Updated: totals.updated, Deleted: totals.deleted, Missing: totals.missing,
@@ -107,6 +107,7 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 	f.traceVisible(ctx, c, now)
 	f.opts.Notify(context.WithoutCancel(ctx), published)
 	f.opts.Step("notified")
+	f.index(ctx, published.Snapshot, tables)
 	return report, nil
 }
 

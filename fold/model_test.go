@@ -1,9 +1,13 @@
 package fold
 
 import (
+	"flag"
 	"fmt"
+	"strconv"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -17,8 +21,11 @@ import (
 // releases, new owners of lanes and of the graph — and compares every table and
 // the dead letters with plain maps (F2, F3, F4).
 func TestModel(t *testing.T) {
+	defer fewerChecks(30)()
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{t: t, model: newModel()}
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		h.mem = mem
 		h.w = newWorld(t, objstore.NewMemory(), 2, noteTable("node:A"), noteTable("node:B"), noteTable("edge:C"))
 		defer h.w.close()
 		t.Repeat(map[string]func(*rapid.T){
@@ -30,13 +37,26 @@ func TestModel(t *testing.T) {
 		})
 		h.w.fold()
 		h.check()
+		mem.AssertSize(fataler{t}, 0)
 	})
+}
+
+// fewerChecks lowers the number of histories, each of which builds a whole
+// graph, unless the command line asks for a number. Its result undoes it.
+func fewerChecks(n int) func() {
+	f := flag.Lookup("rapid.checks")
+	if f == nil || f.Value.String() != f.DefValue {
+		return func() {}
+	}
+	_ = f.Value.Set(strconv.Itoa(n)) // a number is taken
+	return func() { _ = f.Value.Set(f.DefValue) }
 }
 
 type history struct {
 	t     *rapid.T
 	w     *world
 	model *model
+	mem   memory.Allocator
 }
 
 var modelTables = []string{"node:A", "node:B", "edge:C"}
@@ -92,6 +112,17 @@ func (h *history) reopen(t *rapid.T) {
 func (h *history) reclaim(t *rapid.T) {
 	h.w.opts.MaxRows = rapid.IntRange(1, 20).Draw(t, "max rows")
 	h.w.opts.MaxBytes = rapid.SampledFrom([]int64{1, 1000, 1 << 20}).Draw(t, "max bytes")
+	switch rapid.IntRange(0, 3).Draw(t, "index") {
+	case 0:
+		h.w.indexFS = nil
+	case 1:
+		h.w.indexFS = vfs.NewMem() // a lost one
+	default:
+		if h.w.indexFS == nil {
+			h.w.indexFS = vfs.NewMem()
+		}
+	}
+	h.w.opts.Memory = h.mem
 	h.w.claim(h.w.store)
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/foldline/foldline/fold/keyindex"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/publisher"
@@ -57,6 +58,10 @@ type Options struct {
 	Root  string
 	// Lanes gives the reader of a lane's log; required. It may answer nil for a lane that has no owner yet.
 	Lanes func(lane uint32) wal.Source
+
+	// Index finds the rows of keys without a scan. nil = the key columns of every touched table are scanned in each fold.
+	// It stays the caller's and must outlive the folder.
+	Index *keyindex.Index
 
 	// Interval is the time between the starts of two folds when nothing asks for one earlier. Default 1 s.
 	Interval time.Duration

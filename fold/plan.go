@@ -53,7 +53,7 @@ func (f *Folder) planTable(ctx context.Context, snap *heads.Snapshot, in *tableI
 	if err = p.readKeys(); err != nil {
 		return nil, err
 	}
-	inTable, err := p.find(ctx)
+	inTable, err := f.find(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func rowFault(l *layout, c chunk, checks []columnFault, row int, op wal.Op) *fau
 }
 
 // find asks which keys the table holds, and where.
-func (p *tablePlan) find(ctx context.Context) ([]bool, error) {
+func (f *Folder) find(ctx context.Context, p *tablePlan) ([]bool, error) {
 	inTable := make([]bool, len(p.numbers.keys))
 	if p.base.Rows() == 0 || len(inTable) == 0 {
 		return inTable, nil
@@ -172,13 +172,26 @@ func (p *tablePlan) find(ctx context.Context) ([]bool, error) {
 		wanted[key] = p.hashes[i]
 	}
 	var err error
-	if p.addresses, err = fence.FindRows(ctx, p.base, wanted); err != nil {
+	if p.addresses, err = f.findRows(ctx, p, wanted); err != nil {
 		return nil, fmt.Errorf("find rows: %w", err)
 	}
 	for key := range p.addresses {
 		inTable[p.numbers.numbers[key]] = true
 	}
 	return inTable, nil
+}
+
+// findRows asks the key index, and the table itself when there is no index or
+// it fails: it is a cache.
+func (f *Folder) findRows(ctx context.Context, p *tablePlan, wanted fence.KeySet) (map[string][]lance.RowAddress, error) {
+	if f.opts.Index != nil {
+		found, err := f.opts.Index.Find(ctx, uint64(p.table.ID), p.base, wanted)
+		if err == nil || ctx.Err() != nil {
+			return found, err
+		}
+		f.opts.Logger.WarnContext(ctx, "key index failed, the table is scanned", "table", p.table.Key, "error", err)
+	}
+	return fence.FindRows(ctx, p.base, wanted)
 }
 
 // affected are the rows that go, per fragment: all live rows of each key that
@@ -224,11 +237,5 @@ func (p *tablePlan) absentHashes(yield func(uint64) bool) {
 
 // deletedKeys are the exact keys whose last operation is a delete, found or not.
 func (p *tablePlan) deletedKeys() []string {
-	out := make([]string, 0, len(p.verdicts.removed)+len(p.verdicts.absent))
-	for _, list := range [][]uint32{p.verdicts.removed, p.verdicts.absent} {
-		for _, key := range list {
-			out = append(out, p.numbers.keys[key])
-		}
-	}
-	return out
+	return append(p.keysOf(p.verdicts.removed), p.keysOf(p.verdicts.absent)...)
 }

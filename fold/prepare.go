@@ -20,7 +20,7 @@ type totals struct {
 	codes                               map[string]int // rejected rows by code
 }
 
-// prepared is one table's share of a prepared fold.
+// preparedTable is one table's share of a prepared fold.
 type preparedTable struct {
 	plan    *tablePlan
 	commit  *publisher.PreparedTable // nil when the cut has no effect on the table
@@ -28,7 +28,7 @@ type preparedTable struct {
 }
 
 // prepare plans and writes all tables, then the dead letters.
-func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*publisher.Prepared, totals, error) {
+func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*publisher.Prepared, []preparedTable, error) {
 	fold := f.publisher.NextFold()
 	inputs := c.byTable()
 	tables := make([]preparedTable, len(inputs))
@@ -41,15 +41,13 @@ func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*pu
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, totals{}, err
+		return nil, nil, err
 	}
 	out := &publisher.Prepared{
 		Fold: fold, Previous: c.previous(), Cut: c.through(), Entries: c.entries, Rows: c.rows,
 	}
-	sum := totals{codes: make(map[string]int)}
 	var rejects []publisher.Reject
 	for i := range tables {
-		sum.add(&tables[i])
 		rejects = append(rejects, tables[i].rejects...)
 		if tables[i].commit != nil {
 			out.Tables = append(out.Tables, *tables[i].commit)
@@ -57,21 +55,25 @@ func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*pu
 	}
 	var err error
 	if out.Rejects, err = f.prepareRejects(ctx, snap, rejects); err != nil {
-		return nil, totals{}, fmt.Errorf("dead letters: %w", err)
+		return nil, nil, fmt.Errorf("dead letters: %w", err)
 	}
 	out.RejectCount = len(rejects)
-	return out, sum, nil
+	return out, tables, nil
 }
 
-func (t *totals) add(p *preparedTable) {
-	v := &p.plan.verdicts
-	t.inserted += len(v.created)
-	t.updated += len(v.replaced)
-	t.deleted += len(v.removed)
-	t.missing += v.missing
-	for _, r := range p.rejects {
-		t.codes[r.Code]++
+func sum(tables []preparedTable) totals {
+	t := totals{codes: make(map[string]int)}
+	for i := range tables {
+		v := &tables[i].plan.verdicts
+		t.inserted += len(v.created)
+		t.updated += len(v.replaced)
+		t.deleted += len(v.removed)
+		t.missing += v.missing
+		for _, r := range tables[i].rejects {
+			t.codes[r.Code]++
+		}
 	}
+	return t
 }
 
 // prepareTable makes one table's commit and dead letters. Errors name the table.
@@ -166,7 +168,7 @@ func (f *Folder) writeRows(ctx context.Context, p *tablePlan) ([]lance.Fragment,
 
 // writeFragments runs a fragment writer over what feed gives it.
 func (f *Folder) writeFragments(ctx context.Context, base *lance.Table, feed func(write func(arrow.Record) error) error) ([]lance.Fragment, error) {
-	w := lance.NewFragmentWriter(ctx, f.opts.Store, base.Root(), base.Schema(), lance.WriteOptions{})
+	w := base.NewFragmentWriter(ctx, lance.WriteOptions{})
 	if err := feed(w.Write); err != nil {
 		_ = w.Abort() // the first error says what happened
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foldline/foldline/fold/keyindex"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/testkit"
 	"github.com/foldline/foldline/objstore"
@@ -41,6 +42,9 @@ type world struct {
 	folder *Folder
 	events []*publisher.Published
 
+	indexFS vfs.FS // of the key index; nil = none
+	index   *keyindex.Index
+
 	publisherStep func(publisher.Step) // for the next folder
 }
 
@@ -63,7 +67,7 @@ func noteTable(key string) publisher.TableSpec {
 
 func newWorld(t tester, store objstore.Store, lanes int, specs ...publisher.TableSpec) *world {
 	t.Helper()
-	w := &world{t: t, ctx: context.Background(), store: store, specs: specs}
+	w := &world{t: t, ctx: context.Background(), store: store, specs: specs, indexFS: vfs.NewMem()}
 	_, err := publisher.Init(w.ctx, publisher.Options{Store: store}, publisher.InitSpec{Graph: "g", Lanes: uint32(lanes)})
 	require.NoError(t, err)
 	w.claim(store)
@@ -91,8 +95,14 @@ func (w *world) tryClaim(store objstore.Store) error {
 			return err
 		}
 	}
+	w.closeIndex()
+	if w.indexFS != nil {
+		if w.index, err = keyindex.Open(keyindex.Options{Dir: "index", FS: w.indexFS}); err != nil {
+			return err
+		}
+	}
 	o := w.opts
-	o.Publisher, o.Store = p, store
+	o.Publisher, o.Store, o.Index = p, store, w.index
 	o.Lanes = func(lane uint32) wal.Source {
 		if int(lane) >= len(w.lanes) {
 			return nil
@@ -144,7 +154,15 @@ func (o *laneOwner) learn(w *world) {
 	}
 }
 
+func (w *world) closeIndex() {
+	if w.index != nil {
+		require.NoError(w.t, w.index.Close())
+		w.index = nil
+	}
+}
+
 func (w *world) close() {
+	w.closeIndex()
 	for _, o := range w.lanes {
 		o.stop()
 	}
