@@ -38,7 +38,7 @@ func TestRequestsOfAFold(t *testing.T) {
 				got.ReadBytes, got.WrittenBytes = 0, 0
 				require.Equal(t, countstore.Counts{
 					GetTail: tables,
-					Upload: tables + 1, Put: tables * c.files, PutIfAbsent: tables + 2, List: tables + 2,
+					Upload:  tables + 1, Put: tables * c.files, PutIfAbsent: tables + 2, List: tables + 2,
 					Delete: 1 + tables*c.keyFilesGone,
 				}, got)
 			})

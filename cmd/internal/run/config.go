@@ -71,6 +71,7 @@ type Fold struct {
 	Interval time.Duration `yaml:"interval" default:"250ms" help:"Pause between two folds while there is something to fold."`
 	MaxRows  int64         `yaml:"max_rows" default:"1000000" help:"Rows above which a fold takes a smaller cut."`
 	MaxBytes Bytes         `yaml:"max_bytes" default:"256MiB" help:"Log bytes above which a fold takes a smaller cut."`
+	IndexDir string        `yaml:"index_dir" help:"Directory of the key index, a cache; without one every fold scans the key columns of the tables it touches." placeholder:"DIR"`
 }
 
 // Suspend is how long a table that cannot be committed may hold back its rows.

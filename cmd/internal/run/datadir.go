@@ -23,6 +23,9 @@ func (d DataDir) Graph() string { return filepath.Join(string(d), "graph") }
 // WAL is the directory of the log.
 func (d DataDir) WAL() string { return filepath.Join(string(d), "wal") }
 
+// Index is the directory of the folder's key index, a cache.
+func (d DataDir) Index() string { return filepath.Join(string(d), "index") }
+
 // NATS is the directory of the embedded NATS server.
 func (d DataDir) NATS() string { return filepath.Join(string(d), "nats") }
 

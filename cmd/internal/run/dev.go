@@ -74,6 +74,9 @@ func Dev(ctx context.Context, cfg Config, o DevOptions, deps Deps, job func(cont
 	if cfg.WAL.Dir == "" {
 		cfg.WAL.Dir = o.Data.WAL()
 	}
+	if cfg.Fold.IndexDir == "" {
+		cfg.Fold.IndexDir = o.Data.Index()
+	}
 	server, err := startServer(ctx, o.Data.NATS(), o.Port, deps.Telemetry.Logger)
 	if err != nil {
 		return err
@@ -89,7 +92,7 @@ func Dev(ctx context.Context, cfg Config, o DevOptions, deps Deps, job func(cont
 	return runLine(ctx, cfg, deps, job)
 }
 
-func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Context, *Line) error) error {
+func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Context, *Line) error) (err error) {
 	line := &Line{URL: cfg.NATS.URL}
 	deps.Prepared = func(rows int) {
 		line.rows.Add(int64(rows))
@@ -102,6 +105,7 @@ func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Contex
 	}
 	defer folding.close()
 	f := &folder{parts: folding}
+	defer func() { err = errors.Join(err, f.close()) }()
 	if err := f.start(ctx); err != nil {
 		return err
 	}

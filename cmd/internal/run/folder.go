@@ -11,6 +11,7 @@ import (
 
 	"github.com/foldline/foldline/cmd/internal/lease"
 	"github.com/foldline/foldline/fold"
+	"github.com/foldline/foldline/fold/keyindex"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/publisher"
@@ -44,6 +45,7 @@ func Folder(ctx context.Context, cfg Config, deps Deps) error {
 type folder struct {
 	*parts
 	folder *fold.Folder
+	index  *keyindex.Index // nil without a directory for it
 }
 
 // runUnderLease is a standby until the lease comes, and then the folder until the lease goes.
@@ -62,7 +64,7 @@ func (f *folder) runUnderLease(ctx context.Context) error {
 		}
 		return f.run(ctx)
 	})
-	err = s.wait()
+	err = errors.Join(s.wait(), f.close())
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTTL)
 	defer cancel()
 	return errors.Join(err, held.Release(release))
@@ -74,8 +76,13 @@ func (f *folder) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if dir := f.cfg.Fold.IndexDir; dir != "" {
+		if f.index, err = keyindex.Open(keyindex.Options{Dir: dir, Logger: f.log}); err != nil {
+			return fmt.Errorf("folder: %w", err)
+		}
+	}
 	folder, err := fold.New(fold.Options{
-		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane,
+		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane, Index: f.index,
 		Interval: f.cfg.Fold.Interval, MaxRows: int(f.cfg.Fold.MaxRows), MaxBytes: int64(f.cfg.Fold.MaxBytes),
 		Notify: f.notify, Logger: f.log, Clock: f.deps.Clock, Step: f.foldStep(),
 		Meter: f.deps.Telemetry.Meter("fold"), Tracer: f.deps.Telemetry.Tracer("fold"),
@@ -88,6 +95,16 @@ func (f *folder) start(ctx context.Context) error {
 }
 
 func (f *folder) run(ctx context.Context) error { return f.folder.Run(ctx) }
+
+// close ends the key index, once nothing folds any more.
+func (f *folder) close() error {
+	if f.index == nil {
+		return nil
+	}
+	err := f.index.Close()
+	f.index = nil
+	return err
+}
 
 // ready holds for the active folder and for a standby alike, as long as the graph can be read.
 func (f *folder) ready(ctx context.Context) error {
