@@ -5,32 +5,10 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/objstore"
 )
-
-// defaultUnverifiedAge is how old a file that no manifest names must be before it counts as abandoned: a commit that takes
-// longer loses its files.
-const defaultUnverifiedAge = 7 * 24 * time.Hour
-
-// CleanupOptions says what a cleanup keeps. The newest version, versions above it, tagged versions and versions that branches
-// stand on are always kept.
-type CleanupOptions struct {
-	// OlderThan lets go of versions whose timestamp lies before it; the zero time lets go of none.
-	OlderThan time.Time
-	// Keep protects further versions, such as those that heads or readers use; nil protects none.
-	Keep func(version uint64) bool
-	// UnverifiedAge is the age of abandoned files; zero is seven days.
-	UnverifiedAge time.Duration
-	// Protect keeps files by their key below the root, such as those of a commit in preparation; nil protects none.
-	Protect func(path string) bool
-	// Now is the moment that ages are measured at; the zero time is the wall clock.
-	Now time.Time
-	// DryRun reports without deleting.
-	DryRun bool
-}
 
 // CleanupReport counts what a cleanup removed, or would remove.
 type CleanupReport struct {
@@ -44,12 +22,7 @@ type CleanupReport struct {
 // leaves versions that cannot be read at worst among those that were to be removed. ErrCorrupt or ErrUnsupported at any manifest
 // ends it before anything is deleted. One call at a time per table; readers of a kept version are not disturbed.
 func Cleanup(ctx context.Context, store objstore.Store, root string, o CleanupOptions) (CleanupReport, error) {
-	if o.Now.IsZero() {
-		o.Now = time.Now()
-	}
-	if o.UnverifiedAge <= 0 {
-		o.UnverifiedAge = defaultUnverifiedAge
-	}
+	o.ensureDefaults()
 	c := &cleaner{store: store, root: root, o: o, used: make(map[string]struct{}), known: make(map[string]struct{})}
 	if err := c.sort(ctx); err != nil {
 		return CleanupReport{}, fmt.Errorf("clean up table %q: %w", root, err)

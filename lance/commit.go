@@ -6,30 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
 )
-
-// defaultMaxAttempts is the engine's bound.
-const defaultMaxAttempts = 20
-
-// CommitOptions tunes one commit. The zero value is ready to use.
-type CommitOptions struct {
-	// Affected are the rows, per fragment id, that the Delete or Update marks deleted or moves, without those that were deleted
-	// before. They allow merging with deletions of others; without them such a race is ErrConflict.
-	Affected map[uint64]*roaring.Bitmap
-	// SetMetadata is merged into the table's metadata, beside whatever the operation does.
-	SetMetadata map[string]string
-	// Check is asked before each put, ahead of the conflict rules; its error ends the commit.
-	Check func(ctx context.Context, a Attempt) error
-	// MaxAttempts bounds the puts; zero is 20, one is no retry.
-	MaxAttempts int
-	// AssumeLatest leaves out the LIST after the put. It is for tables whose old versions only the caller deletes, and who checks
-	// that boundary after the commit.
-	AssumeLatest bool
-	// Clock stamps the new version and measures the pause between attempts; nil is the wall clock.
-	Clock func() time.Time
-}
 
 // Attempt is what a check sees of one attempt.
 type Attempt struct {
@@ -96,12 +73,7 @@ func newCommitter(t *Table, tx *Transaction, o CommitOptions) (*committer, error
 	if _, err := tx.toProto(); err != nil {
 		return nil, err
 	}
-	if o.MaxAttempts <= 0 {
-		o.MaxAttempts = defaultMaxAttempts
-	}
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
+	o.ensureDefaults()
 	return &committer{table: t, tx: tx, o: o}, nil
 }
 

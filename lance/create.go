@@ -4,30 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/foldline/foldline/lance/internal/file"
 	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/objstore"
 )
-
-// CreateOptions are what a new table starts with. The zero value is ready to use.
-type CreateOptions struct {
-	// Metadata is the table's metadata, carried by every later commit of any engine.
-	Metadata map[string]string
-	// Config is the table's config.
-	Config map[string]string
-	// Properties are those of the creating transaction.
-	Properties map[string]string
-	// Fragments are the first rows, written for this root and schema; none is an empty table.
-	Fragments []Fragment
-	// FileVersion is the version of the table's data files; empty is "2.1".
-	FileVersion string
-	// Clock stamps the first version; nil is the wall clock.
-	Clock func() time.Time
-}
 
 // Create makes a table at root: version 1, with manifest names of the new scheme, without stable row ids. Two LISTs and one
 // conditional put. ErrExists when there is a table, also when another creator was faster; ErrUnknownOutcome when the answer
@@ -44,9 +26,7 @@ func create(ctx context.Context, store objstore.Store, root string, s *Schema, o
 	if err := s.validateNew(); err != nil {
 		return nil, err
 	}
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
+	o.ensureDefaults()
 	if err := absent(ctx, store, root, 0); err != nil {
 		return nil, err
 	}
@@ -88,9 +68,6 @@ func absent(ctx context.Context, store objstore.Store, root string, above uint64
 }
 
 func firstManifest(root string, s *Schema, tx *Transaction, o CreateOptions) (*manifest, []byte, error) {
-	if o.FileVersion == "" {
-		o.FileVersion = file.V21.String()
-	}
 	d := &draft{highest: -1, m: &pb.Manifest{
 		Fields: s.proto, SchemaMetadata: s.metadata, Config: o.Config, TableMetadata: o.Metadata,
 		DataFormat: &pb.DataFormat{FileFormat: "lance", Version: o.FileVersion},

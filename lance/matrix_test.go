@@ -1,6 +1,7 @@
 package lance
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -73,9 +74,9 @@ func row(ours Operation, theirs []Operation) string {
 	var out []byte
 	for _, op := range theirs {
 		switch v := judge(ours, &Transaction{Op: op}); {
-		case v.class == ErrConflict:
+		case errors.Is(v.class, ErrConflict):
 			out = append(out, 'R')
-		case v.class == ErrIncompatible:
+		case errors.Is(v.class, ErrIncompatible):
 			out = append(out, 'I')
 		case len(v.vectors) > 0:
 			out = append(out, 'v')

@@ -96,7 +96,7 @@ func TestWriteScanTake(t *testing.T) {
 	want := numbered(0, 5000)
 	fragments := writeRows(t, table, want, WriteOptions{MaxRowsPerFile: 1900})
 	require.Len(t, fragments, 3)
-	table = mustCommit(t, table, &Append{Fragments: fragments}, CommitOptions{})
+	mustCommit(t, table, &Append{Fragments: fragments}, CommitOptions{})
 	table, err := Open(t.Context(), store, "t.lance")
 	require.NoError(t, err)
 	rows, addresses := readRows(t, table, ScanOptions{BatchRows: 700})

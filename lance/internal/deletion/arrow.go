@@ -48,8 +48,8 @@ func decodeArrow(data []byte, limit uint64) ([]byte, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	count, blocks, err := footer.vector(3, 24)
-	if err != nil || count != 1 {
-		return nil, fmt.Errorf("%d record batches, want 1 (%v)", count, err)
+	if err := expect(err, count == 1, "%d record batches, want 1", count); err != nil {
+		return nil, err
 	}
 	at := binary.LittleEndian.Uint64(blocks)
 	metadata := uint64(binary.LittleEndian.Uint32(blocks[8:]))
@@ -77,11 +77,12 @@ func footerOf(data []byte) (table, error) {
 // checkSchema wants one field of type uint32.
 func checkSchema(footer table) error {
 	s, ok, err := footer.child(1)
-	if err != nil || !ok {
-		return fmt.Errorf("missing (%v)", err)
+	if err := expect(err, ok, "missing"); err != nil {
+		return err
 	}
-	if n, _, err := s.vector(1, 4); err != nil || n != 1 {
-		return fmt.Errorf("%d fields, want 1 (%v)", n, err)
+	n, _, err := s.vector(1, 4)
+	if err := expect(err, n == 1, "%d fields, want 1", n); err != nil {
+		return err
 	}
 	field, err := s.element(1, 0)
 	if err != nil {
@@ -92,18 +93,15 @@ func checkSchema(footer table) error {
 		return err
 	}
 	typ, ok, err := field.child(3)
-	if err != nil || !ok || kind != typeInt {
-		return fmt.Errorf("type %d, want uint32 (%v)", kind, err)
+	if err := expect(err, ok && kind == typeInt, "type %d, want uint32", kind); err != nil {
+		return err
 	}
 	width, err := typ.integer(0, 4)
 	if err != nil {
 		return err
 	}
 	signed, err := typ.integer(1, 1)
-	if err != nil || width != 32 || signed != 0 {
-		return fmt.Errorf("integer of %d bits, signed %d, want uint32 (%v)", width, signed, err)
-	}
-	return nil
+	return expect(err, width == 32 && signed == 0, "integer of %d bits, signed %d, want uint32", width, signed)
 }
 
 // column reads the record batch's message and returns the bytes of its one column.
@@ -120,16 +118,16 @@ func column(metadata, body []byte, limit uint64) ([]byte, error) {
 		return nil, err
 	}
 	kind, err := message.integer(1, 1)
-	if err != nil || kind != headerRecordBatch {
-		return nil, fmt.Errorf("message header %d is no record batch (%v)", kind, err)
+	if err := expect(err, kind == headerRecordBatch, "message header %d is no record batch", kind); err != nil {
+		return nil, err
 	}
 	batch, ok, err := message.child(2)
-	if err != nil || !ok {
-		return nil, fmt.Errorf("record batch missing (%v)", err)
+	if err := expect(err, ok, "record batch missing"); err != nil {
+		return nil, err
 	}
 	rows, err := batch.integer(0, 8)
-	if err != nil || rows < 0 || uint64(rows) > limit {
-		return nil, fmt.Errorf("%d deleted rows of %d (%v)", rows, limit, err)
+	if err := expect(err, rows >= 0 && uint64(rows) <= limit, "%d deleted rows of %d", rows, limit); err != nil {
+		return nil, err
 	}
 	if err := checkNode(batch, rows); err != nil {
 		return nil, err
@@ -140,8 +138,8 @@ func column(metadata, body []byte, limit uint64) ([]byte, error) {
 // checkNode wants one field node of the batch's length without nulls.
 func checkNode(batch table, rows int64) error {
 	count, nodes, err := batch.vector(1, 16)
-	if err != nil || count != 1 {
-		return fmt.Errorf("%d field nodes, want 1 (%v)", count, err)
+	if err := expect(err, count == 1, "%d field nodes, want 1", count); err != nil {
+		return err
 	}
 	length, nulls := int64(binary.LittleEndian.Uint64(nodes)), int64(binary.LittleEndian.Uint64(nodes[8:]))
 	if length != rows || nulls != 0 {
@@ -153,8 +151,8 @@ func checkNode(batch table, rows int64) error {
 // values returns the size bytes of the column's data buffer, decompressed if need be.
 func values(batch table, body []byte, size uint64) ([]byte, error) {
 	count, buffers, err := batch.vector(2, 16)
-	if err != nil || count != 2 {
-		return nil, fmt.Errorf("%d buffers, want 2 (%v)", count, err)
+	if err := expect(err, count == 2, "%d buffers, want 2", count); err != nil {
+		return nil, err
 	}
 	at, n := binary.LittleEndian.Uint64(buffers[16:]), binary.LittleEndian.Uint64(buffers[24:])
 	if at > uint64(len(body)) || n > uint64(len(body))-at {
@@ -211,4 +209,12 @@ func decompress(data []byte, size uint64) ([]byte, error) {
 		return nil, fmt.Errorf("buffer holds %d bytes, states %d", len(out), stated)
 	}
 	return out[:size], nil
+}
+
+// expect passes err on, and otherwise reports what does not hold.
+func expect(err error, holds bool, format string, args ...any) error {
+	if err == nil && !holds {
+		err = fmt.Errorf(format, args...)
+	}
+	return err
 }

@@ -95,30 +95,40 @@ func segmentLength(s *pb.U64Segment) (uint64, error) {
 			return 0, err
 		}
 		holes, err := arrayLength(seg.RangeWithHoles.GetHoles())
-		if err != nil || holes > n {
-			return 0, fmt.Errorf("%d holes in a range of %d (%v)", holes, n, err)
+		if err != nil {
+			return 0, err
+		}
+		if holes > n {
+			return 0, fmt.Errorf("%d holes in a range of %d", holes, n)
 		}
 		return n - holes, nil
 	case *pb.U64Segment_RangeWithBitmap_:
-		m := seg.RangeWithBitmap
-		n, err := span(m.GetStart(), m.GetEnd())
-		if err != nil || (n+7)/8 != uint64(len(m.GetBitmap())) {
-			return 0, fmt.Errorf("bitmap of %d bytes for a range of %d (%v)", len(m.GetBitmap()), n, err)
-		}
-		var set uint64
-		for i, b := range m.GetBitmap() {
-			if spare := uint64(i+1)*8 - n; i == len(m.GetBitmap())-1 && spare < 8 {
-				b &= 0xff >> spare
-			}
-			set += uint64(bits.OnesCount8(b))
-		}
-		return set, nil
+		return bitmapLength(seg.RangeWithBitmap)
 	case *pb.U64Segment_SortedArray:
 		return arrayLength(seg.SortedArray)
 	case *pb.U64Segment_Array:
 		return arrayLength(seg.Array)
 	}
 	return 0, fmt.Errorf("unknown form")
+}
+
+// bitmapLength counts the set bits; spare bits of the last byte do not count.
+func bitmapLength(m *pb.U64Segment_RangeWithBitmap) (uint64, error) {
+	n, err := span(m.GetStart(), m.GetEnd())
+	if err != nil {
+		return 0, err
+	}
+	if n/8+min(n%8, 1) != uint64(len(m.GetBitmap())) {
+		return 0, fmt.Errorf("bitmap of %d bytes for a range of %d", len(m.GetBitmap()), n)
+	}
+	var set uint64
+	for i, b := range m.GetBitmap() {
+		if last := i == len(m.GetBitmap())-1; last && n%8 != 0 {
+			b &= 0xff >> (8 - n%8)
+		}
+		set += uint64(bits.OnesCount8(b))
+	}
+	return set, nil
 }
 
 func span(start, end uint64) (uint64, error) {
