@@ -63,12 +63,14 @@ func (l *Log) Run(ctx context.Context) error {
 		}
 	}
 	l.queue.stop()
-	l.queue.refuse(ErrNotReady)
-	if fault := l.fault.get(); fault != nil {
+	fault := l.fault.get()
+	if fault != nil {
+		l.queue.refuse(fault)
 		l.metrics.failed()
 		l.opts.Logger.Error("wal failed", "error", fault)
 		return fault
 	}
+	l.queue.refuse(ErrNotReady)
 	return err
 }
 

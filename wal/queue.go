@@ -186,9 +186,6 @@ func (l *Log) prepareRows(p *pending, i int) error {
 
 // enqueue admits a prepared entry, or says why not.
 func (l *Log) enqueue(p *pending) error {
-	if err := l.fault.get(); err != nil {
-		return err
-	}
 	if err := l.fault.storage(); err != nil {
 		return l.busy("storage", retryDisk)
 	}
@@ -201,6 +198,8 @@ func (l *Log) enqueue(p *pending) error {
 	switch {
 	case l.closed.Load():
 		return ErrClosed
+	case l.fault.get() != nil:
+		return l.fault.get()
 	case q.stopped || l.epoch.Load() == 0:
 		return ErrNotReady
 	case q.entries+1 > l.opts.MaxInFlightEntries:
