@@ -23,8 +23,10 @@ type Log struct {
 	metrics *instruments
 	fault   *fault
 	armed   atomic.Bool // errors of the store's log stop it
-	space   spaceGuard
-	schemas schemaCache
+	// readOnly is set by OpenReadOnly and never changes.
+	readOnly bool
+	space    spaceGuard
+	schemas  schemaCache
 
 	// synced is the synced-through mark: the bound of every reader. The syncer
 	// moves it, in order, after each sync.
@@ -60,6 +62,9 @@ func (l *Log) Incarnation() string { return l.id.Incarnation }
 func (l *Log) Begin(epoch Epoch) error {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
+	if l.readOnly {
+		return wrapf(ErrNotReady, "wal: opened read-only")
+	}
 	used := max(Seq(l.synced.Load()).Epoch(), Epoch(l.epoch.Load()))
 	if epoch == 0 || epoch > MaxEpoch {
 		return wrapf(ErrInvalid, "wal: epoch %d", epoch)
@@ -105,6 +110,9 @@ func (l *Log) admission() error {
 	}
 	if l.closed.Load() {
 		return ErrClosed
+	}
+	if l.readOnly {
+		return wrapf(ErrNotReady, "wal: opened read-only")
 	}
 	if l.epoch.Load() == 0 {
 		return wrapf(ErrNotReady, "wal: no epoch begun")

@@ -55,11 +55,15 @@ func Open(ctx context.Context, opts Options) (*Log, error) {
 	return l, nil
 }
 
-func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error) {
-	l := &Log{opts: opts, lock: lock, schemas: newSchemaCache()}
-	l.fault = newFault()
+func newLog(opts Options, lock io.Closer) *Log {
+	l := &Log{opts: opts, lock: lock, fault: newFault(), schemas: newSchemaCache()}
 	l.queue.wake = make(chan struct{}, 1)
 	l.space = spaceGuard{min: opts.MinFreeBytes, free: func() (int64, bool) { return freeBytes(opts.FS, opts.Dir) }}
+	return l
+}
+
+func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error) {
+	l := newLog(opts, lock)
 	var err error
 	if l.metrics, err = newInstruments(opts.Meter, l); err != nil {
 		return nil, err
@@ -136,6 +140,7 @@ func (l *Log) pebbleOptions() *pebble.Options {
 		MemTableStopWritesThreshold: memTablesStopWrites,
 		L0CompactionThreshold:       l0Compact,
 		L0StopWritesThreshold:       l0StopWrites,
+		ReadOnly:                    l.readOnly,
 		Logger:                      storageLogger{logger: l.opts.Logger, fault: l.fault},
 		EventListener:               l.listener(),
 	}

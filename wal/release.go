@@ -62,6 +62,9 @@ func (l *Log) Release(ctx context.Context, through Seq) error {
 	if through <= Seq(l.released.Load()) {
 		return nil
 	}
+	if l.readOnly {
+		return wrapf(ErrNotReady, "wal: opened read-only")
+	}
 	if synced := Seq(l.synced.Load()); through > synced {
 		return wrapf(ErrInvalid, "wal: release through %d, synced through %d", through, synced)
 	}
@@ -135,6 +138,9 @@ func (l *Log) finishRelease(ctx context.Context) error {
 	first, ok, err := l.firstValue()
 	if err != nil || !ok {
 		return err
+	}
+	if first.Last <= released && l.readOnly {
+		return nil // left for the owner; Verify names it
 	}
 	if first.Last <= released {
 		if err := l.excise(ctx, released); err != nil {

@@ -1,0 +1,109 @@
+package wal
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// filledLog is a stopped log of 30 entries with the first 10 released.
+func filledLog(t *testing.T) *vfs.MemFS {
+	t.Helper()
+	fs := vfs.NewMem()
+	r := openLog(t, testOptions(fs))
+	for i := range 30 {
+		r.put(entryOf(fmt.Sprint("m", i), i, 1+i%4))
+	}
+	require.NoError(t, r.Release(t.Context(), NewSeq(1, 10)))
+	report, err := r.Verify(t.Context())
+	require.NoError(t, err)
+	require.True(t, report.OK(), "%v", report.Problems)
+	require.NoError(t, r.stop())
+	return fs
+}
+
+func TestVerifyOfASoundLog(t *testing.T) {
+	l, err := OpenReadOnly(t.Context(), "wal", filledLog(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	report, err := l.Verify(t.Context())
+	require.NoError(t, err)
+	require.True(t, report.OK(), "%v", report.Problems)
+	want := Report{
+		Values: 20, Entries: 20, Rows: report.Rows, Bytes: report.Bytes, Schemas: 1, DedupeGroups: 30, DedupeRecords: 30,
+		First: NewSeq(1, 11), Last: NewSeq(1, 30), Released: NewSeq(1, 10),
+	}
+	require.Equal(t, want, report)
+	far, err := VerifySource(t.Context(), l)
+	require.NoError(t, err)
+	want.Schemas, want.DedupeGroups, want.DedupeRecords = 0, 0, 0
+	require.Equal(t, want, far)
+
+	require.ErrorIs(t, l.Begin(9), ErrNotReady)
+	require.ErrorIs(t, l.Release(t.Context(), NewSeq(1, 12)), ErrNotReady)
+	s, err := l.Status(t.Context())
+	require.NoError(t, err)
+	require.False(t, s.Ready)
+}
+
+// TestVerifyNamesWhatIsBroken breaks one record at a time behind the log's back.
+func TestVerifyNamesWhatIsBroken(t *testing.T) {
+	flip := func(db *pebble.DB, key []byte, at int) error {
+		value, closer, err := db.Get(key)
+		if err != nil {
+			return err
+		}
+		data := append([]byte(nil), value...)
+		data[at] ^= 1
+		if err := closer.Close(); err != nil {
+			return err
+		}
+		return db.Set(key, data, pebble.Sync)
+	}
+	id, err := SchemaIDOf(airports)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		damage func(*pebble.DB) error
+		says   string
+	}{
+		"value missing":  {func(db *pebble.DB) error { return db.Delete(valueKey(NewSeq(1, 15)), pebble.Sync) }, "W3: value"},
+		"value flipped":  {func(db *pebble.DB) error { return flip(db, valueKey(NewSeq(1, 15)), 90) }, "checksum"},
+		"dedupe flipped": {func(db *pebble.DB) error { return flip(db, dedupeKey(NewSeq(1, 15)), 40) }, "checksum"},
+		"dedupe points nowhere": {func(db *pebble.DB) error {
+			g := goldenGroup()
+			g.first, g.last, g.records = NewSeq(1, 12), NewSeq(1, 12), g.records[:1]
+			g.records[0].seq = NewSeq(1, 12)
+			return db.Set(dedupeKey(g.last), encodeDedupe(g), pebble.Sync)
+		}, "which is not there"},
+		"released value left": {func(db *pebble.DB) error {
+			_, value := goldenValue(t)
+			return db.Set(valueKey(NewSeq(1, 3)), value, pebble.Sync)
+		}, "W4"},
+		"schema flipped": {func(db *pebble.DB) error { return flip(db, schemaKey(id), 3) }, "schema"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := Open(t.Context(), testOptions(filledLog(t)))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, l.Close()) }()
+			require.NoError(t, c.damage(l.db))
+			report, err := l.Verify(t.Context())
+			require.NoError(t, err)
+			require.NotEmpty(t, report.Problems)
+			require.Contains(t, fmt.Sprint(report.Problems), c.says)
+		})
+	}
+}
+
+// TestReadOnlyIsRefusedWhileTheOwnerRuns: the owner is asked instead.
+func TestReadOnlyIsRefusedWhileTheOwnerRuns(t *testing.T) {
+	fs := vfs.NewMem()
+	r := openLog(t, testOptions(fs))
+	_, err := OpenReadOnly(t.Context(), "wal", fs)
+	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, r.stop())
+	_, err = OpenReadOnly(t.Context(), "nowhere", fs)
+	require.ErrorIs(t, err, ErrCorrupt)
+}
