@@ -180,7 +180,7 @@ func (l *Log) encode(f *flight) error {
 // assign gives p its sequence and receipt, or the receipt of its first copy.
 func (l *Log) assign(p *pending, group **dedupeGroup) (dup bool, err error) {
 	c := &l.commit
-	p.receipt = Receipt{Lane: l.id.Lane, Incarnation: l.id.Incarnation}
+	p.receipt = Receipt{Lane: l.id.Lane, Incarnation: l.id.Incarnation, DedupeSince: l.dedupeSince}
 	if id := p.entry.MsgID; id != "" {
 		first, err := c.window.find(id)
 		if err != nil {
@@ -276,7 +276,10 @@ func (l *Log) syncLoop(synced <-chan *flight) error {
 func (l *Log) settle(f *flight) {
 	var err error
 	if f.batch != nil {
-		if err = f.batch.SyncWait(); err != nil {
+		if err = f.batch.SyncWait(); err == nil {
+			err = l.mark.set(f.last)
+		}
+		if err != nil {
 			l.fault.set(fmt.Errorf("sync: %w", err))
 		}
 	}

@@ -108,6 +108,7 @@ func FuzzDecodeRecords(f *testing.F) {
 	seedMutations(func(b []byte) { f.Add(b) }, goldenIdentity().encode())
 	seedMutations(func(b []byte) { f.Add(b) }, encodeDedupe(goldenGroup()))
 	seedMutations(func(b []byte) { f.Add(b) }, releasedRecord{through: 9}.encode())
+	seedMutations(func(b []byte) { f.Add(b) }, encodeLoss(9))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if id, err := decodeIdentity(data); err == nil {
 			require.Equal(t, data, id.encode())
@@ -122,6 +123,9 @@ func FuzzDecodeRecords(f *testing.F) {
 			} else {
 				require.ErrorIs(t, err, ErrCorrupt)
 			}
+		}
+		if since, err := decodeLoss(data); err == nil {
+			require.Equal(t, data, encodeLoss(since))
 		}
 		if r, err := decodeReleased(data); err == nil {
 			require.Equal(t, data, r.encode())

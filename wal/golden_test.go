@@ -117,6 +117,14 @@ func TestGoldenBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, released, back)
 
+	var mark [markBytes]byte
+	putMark(mark[:], NewSeq(2, 6))
+	golden(t, "mark", mark[:])
+	golden(t, "loss", encodeLoss(1_700_000_000_000_000))
+	since, err := decodeLoss(goldenBytes(t, "loss"))
+	require.NoError(t, err)
+	require.Equal(t, int64(1_700_000_000_000_000), since)
+
 	key, value := goldenValue(t)
 	golden(t, "value", value)
 	b, err := decodeValue(key, goldenBytes(t, "value"), airportsLookup)
@@ -132,12 +140,12 @@ func TestFormatDocument(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
 	require.NoError(t, err)
 	for _, want := range []string{
-		`"FOLDWAL\n"`, `"FLWV"`, `"FLWD"`, "72 bytes", "36 bytes", "40 bytes",
+		`"FOLDWAL\n"`, `"FLWV"`, `"FLWD"`, `"FLWM"`, "72 bytes", "36 bytes", "40 bytes", "16 bytes",
 		"524,288", "4,194,304", "67,108,864", "1,048,576", "65,536",
 	} {
 		require.Contains(t, string(text), want)
 	}
-	require.Equal(t, []int{72, 36, 40}, []int{valueFixed, dedupeFixed, releasedBytes})
+	require.Equal(t, []int{72, 36, 40, 16, 16}, []int{valueFixed, dedupeFixed, releasedBytes, markBytes, lossBytes})
 	require.Equal(t, []int{524_288, 4_194_304, 67_108_864, 1_048_576, 65_536},
 		[]int{maxFrameBytes, MaxValueBytes, MaxEntryBytes, maxRows, maxEntries})
 }

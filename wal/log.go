@@ -23,8 +23,9 @@ type Log struct {
 	metrics *instruments
 	fault   *fault
 	armed   atomic.Bool // errors of the store's log stop it
-	// readOnly is set by OpenReadOnly and never changes.
+	// readOnly is set by OpenReadOnly and never changes; marked is the mark it found.
 	readOnly bool
+	marked   Seq
 	space    spaceGuard
 	schemas  schemaCache
 
@@ -46,8 +47,12 @@ type Log struct {
 	totalReleased totals
 	syncedAt      int64 // log time of the newest synced value
 
+	mark    *mark     // written by the syncer
 	commit  committer // owned by Run's committing goroutine
 	flights flights
+
+	// dedupeSince is set before Begin; zero when nothing was lost.
+	dedupeSince time.Time
 
 	closing sync.Once
 	closed  atomic.Bool
@@ -149,7 +154,7 @@ func (l *Log) closeStore() error {
 		return l.fault.get()
 	}
 	l.armed.Store(false)
-	return errors.Join(l.db.Close(), l.lock.Close())
+	return errors.Join(l.mark.close(), l.db.Close(), l.lock.Close())
 }
 
 // schema gives a stored schema to a reader.

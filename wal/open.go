@@ -147,14 +147,23 @@ func (l *Log) pebbleOptions() *pebble.Options {
 }
 
 // openStore opens Pebble. A fatal event inside the open stops the goroutine it
-// happens on, so the open has one of its own.
+// happens on, so the open has one of its own; damaged files can also make the
+// replay panic.
 func (l *Log) openStore(dir string) (db *pebble.DB, err error) {
 	err = l.fault.attempt(func() (err error) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				err = &CorruptError{File: dir, Key: "store", Err: fmt.Errorf("replay: %v", cause)}
+			}
+		}()
 		db, err = pebble.Open(dir, l.pebbleOptions())
 		return err
 	})
 	if err == nil {
 		return db, nil
+	}
+	if errors.Is(err, ErrCorrupt) {
+		return nil, err
 	}
 	if pebble.IsCorruptionError(err) {
 		return nil, &CorruptError{File: dir, Key: "store", Err: err}

@@ -60,6 +60,11 @@ type Options struct {
 	DedupeWindow time.Duration
 	DedupeMax    int
 
+	// AcceptLoss opens a log that ends below what it acknowledged, which is
+	// refused with [ErrGap] otherwise. What is missing is lost; receipts carry
+	// DedupeSince from then on.
+	AcceptLoss bool
+
 	// Logger gets state changes and storage events; nil discards.
 	Logger *slog.Logger
 	// Meter makes the log's instruments; nil records nothing.

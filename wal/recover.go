@@ -21,7 +21,10 @@ func (l *Log) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if err := l.recoverLoss(); err != nil {
+		return err
+	}
+	return l.recoverMark()
 }
 
 // scan visits all records of a kind in order. The key and value are valid

@@ -89,6 +89,9 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if err == nil && c.prev != bound {
 		r.problem("W3: values end at %d, synced through %d", c.prev, bound)
 	}
+	if l.marked > bound {
+		r.problem("W2: the log ends at %d, %d was acknowledged", bound, l.marked)
+	}
 	for id, seq := range ids {
 		if seq > released && seq <= bound {
 			r.problem("dedupe record %q names entry %d, which is not there", id, seq)

@@ -97,6 +97,24 @@ func TestVerifyNamesWhatIsBroken(t *testing.T) {
 	}
 }
 
+// TestVerifyNamesALostTail: looking at a log that ends below its mark is
+// allowed, and says what is lost.
+func TestVerifyNamesALostTail(t *testing.T) {
+	fs := filledLog(t)
+	var data [markBytes]byte
+	putMark(data[:], NewSeq(1, 33))
+	require.NoError(t, writeFile(fs, "wal/"+storeName, markName, data[:]))
+	_, err := Open(t.Context(), testOptions(fs))
+	require.ErrorIs(t, err, ErrGap)
+	l, err := OpenReadOnly(t.Context(), "wal", fs)
+	require.NoError(t, err)
+	report, err := l.Verify(t.Context())
+	require.NoError(t, err)
+	require.Len(t, report.Problems, 1)
+	require.Contains(t, report.Problems[0], "W2")
+	require.NoError(t, l.Close())
+}
+
 // TestReadOnlyIsRefusedWhileTheOwnerRuns: the owner is asked instead.
 func TestReadOnlyIsRefusedWhileTheOwnerRuns(t *testing.T) {
 	fs := vfs.NewMem()
