@@ -97,6 +97,10 @@ func (in *Ingester) submit(ctx context.Context, r *request) {
 	r.entry.Rows = nil
 	if err != nil {
 		r.refusal = logRefusal(err)
+		if errors.Is(err, wal.ErrFault) {
+			// Refused at the door, so nothing of it is in the failed log; a restart takes it.
+			r.refusal.Class, r.refusal.Code, r.refusal.RetryAfter = envelope.ClassBusy, envelope.CodeNotReady, notReadyRetryAfter
+		}
 		in.replies.add(r)
 	}
 }
