@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/retry"
 )
 
 // Options say which bucket, and how it is reached. Zero values mean the defaults.
@@ -23,19 +23,13 @@ type Options struct {
 	// PartBytes is the memory of one streaming put and the size of its parts. Default 8 MiB, at least
 	// 5 MiB, which S3 demands; an object has at most 10,000 parts.
 	PartBytes int64
-	// Attempts bounds how often one request is made. Default 5.
-	Attempts int
-	// AttemptTimeout bounds one request, body included. Default 2 minutes.
-	AttemptTimeout time.Duration
-	// Backoff is the pause before the first repeat, doubled with each further one and then drawn at
-	// random between half and all of it. Default 50 ms; at most 5 s.
-	Backoff time.Duration
+	// Policy bounds repeats and time.
+	retry.Policy
 }
 
 const (
 	minPartBytes = 5 << 20
 	maxParts     = 10_000
-	maxBackoff   = 5 * time.Second
 )
 
 // EnsureDefaults fills in what is zero.
@@ -43,15 +37,7 @@ func (o *Options) EnsureDefaults() {
 	if o.PartBytes == 0 {
 		o.PartBytes = 8 << 20
 	}
-	if o.Attempts == 0 {
-		o.Attempts = 5
-	}
-	if o.AttemptTimeout == 0 {
-		o.AttemptTimeout = 2 * time.Minute
-	}
-	if o.Backoff == 0 {
-		o.Backoff = 50 * time.Millisecond
-	}
+	o.Policy.EnsureDefaults()
 }
 
 // Validate reports every fault at once.
@@ -68,12 +54,7 @@ func (o *Options) Validate() error {
 	if o.PartBytes < minPartBytes {
 		faults = append(faults, fmt.Errorf("part size of %d bytes is below %d", o.PartBytes, minPartBytes))
 	}
-	if o.Attempts < 1 {
-		faults = append(faults, errors.New("attempts must be above 0"))
-	}
-	if o.AttemptTimeout <= 0 || o.Backoff <= 0 {
-		faults = append(faults, errors.New("attempt timeout and backoff must be above 0"))
-	}
+	faults = append(faults, o.Policy.Validate())
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("s3store: options: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/retry"
 )
 
 // errCut is a body that ended early; the read is repeated.
@@ -104,7 +105,7 @@ func (s *Store) read(ctx context.Context, key string, span *string, check func(s
 	if err != nil {
 		return nil, 0, err
 	}
-	data, err = readRetry(ctx, s, func(ctx context.Context) ([]byte, error) {
+	data, err = retry.Read(ctx, &s.o.Policy, func(ctx context.Context) ([]byte, error) {
 		out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.o.Bucket, Key: full, Range: span})
 		if err != nil {
 			return nil, err

@@ -60,7 +60,8 @@ func startS3(t *testing.T, middleware ...func(http.Handler) http.Handler) string
 
 func openS3(t *testing.T, endpoint string, change ...func(*s3store.Options)) *s3store.Store {
 	t.Helper()
-	o := s3store.Options{Bucket: bucket, Endpoint: endpoint, PathStyle: true, Backoff: time.Millisecond}
+	o := s3store.Options{Bucket: bucket, Endpoint: endpoint, PathStyle: true}
+	o.Backoff = time.Millisecond
 	for _, c := range change {
 		c(&o)
 	}
@@ -118,7 +119,9 @@ func TestParseURL(t *testing.T) {
 }
 
 func TestOptionsReportAllFaults(t *testing.T) {
-	_, err := s3store.Open(t.Context(), s3store.Options{Prefix: "../x", PartBytes: 1, Attempts: -1, Backoff: -1})
+	bad := s3store.Options{Prefix: "../x", PartBytes: 1}
+	bad.Attempts, bad.Backoff = -1, -1
+	_, err := s3store.Open(t.Context(), bad)
 	for _, part := range []string{"bucket", "prefix", "part size", "attempts", "backoff"} {
 		require.ErrorContains(t, err, part)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/retry"
 )
 
 // Store is a bucket, or what is below a prefix of one. Make one with [Open].
@@ -25,6 +26,7 @@ var _ objstore.Store = (*Store)(nil)
 // [objstore.Probe] does.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o.EnsureDefaults()
+	o.Judge = judge
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (s *Store) put(ctx context.Context, key string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, func(ctx context.Context) error {
+	return s.o.Write(ctx, func(ctx context.Context) error {
 		_, err := s.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &s.o.Bucket, Key: full, Body: bytes.NewReader(data)})
 		return err
 	})
@@ -93,7 +95,7 @@ func (s *Store) PutIfAbsent(ctx context.Context, key string, data []byte) error 
 	if err != nil {
 		return wrap("put if absent", key, err)
 	}
-	return wrap("put if absent", key, s.write(ctx, func(ctx context.Context) error {
+	return wrap("put if absent", key, s.o.Write(ctx, func(ctx context.Context) error {
 		_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 			Bucket: &s.o.Bucket, Key: full, Body: bytes.NewReader(data), IfNoneMatch: aws.String("*"),
 		})
@@ -107,7 +109,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err != nil {
 		return wrap("delete", key, err)
 	}
-	err = s.write(ctx, func(ctx context.Context) error {
+	err = s.o.Write(ctx, func(ctx context.Context) error {
 		_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.o.Bucket, Key: full})
 		return err
 	})
@@ -120,7 +122,7 @@ func (s *Store) Stat(ctx context.Context, key string) (objstore.Info, error) {
 	if err != nil {
 		return objstore.Info{}, wrap("stat", key, err)
 	}
-	info, err := readRetry(ctx, s, func(ctx context.Context) (objstore.Info, error) {
+	info, err := retry.Read(ctx, &s.o.Policy, func(ctx context.Context) (objstore.Info, error) {
 		out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.o.Bucket, Key: full})
 		if err != nil {
 			return objstore.Info{}, err
@@ -151,7 +153,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, max int) ([]objs
 		if max > 0 {
 			in.MaxKeys = aws.Int32(int32(min(max-len(found), 1000)))
 		}
-		out, err := readRetry(ctx, s, func(ctx context.Context) (*s3.ListObjectsV2Output, error) {
+		out, err := retry.Read(ctx, &s.o.Policy, func(ctx context.Context) (*s3.ListObjectsV2Output, error) {
 			return s.client.ListObjectsV2(ctx, in)
 		})
 		if err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/retry"
 )
 
 // abortLimit bounds the clean-up of an upload whose context has ended.
@@ -74,7 +75,7 @@ func (u *upload) flush() error {
 		return err
 	}
 	number := aws.Int32(int32(len(u.parts) + 1))
-	tag, err := readRetry(u.ctx, u.store, func(ctx context.Context) (*string, error) { // a part may be sent twice
+	tag, err := retry.Read(u.ctx, &u.store.o.Policy, func(ctx context.Context) (*string, error) { // a part may be sent twice
 		out, err := u.store.client.UploadPart(ctx, &s3.UploadPartInput{
 			Bucket: &u.store.o.Bucket, Key: u.full, UploadId: u.id, PartNumber: number, Body: bytes.NewReader(u.buf),
 		})
@@ -96,7 +97,7 @@ func (u *upload) begin() error {
 	if u.id != nil {
 		return nil
 	}
-	id, err := readRetry(u.ctx, u.store, func(ctx context.Context) (*string, error) {
+	id, err := retry.Read(u.ctx, &u.store.o.Policy, func(ctx context.Context) (*string, error) {
 		out, err := u.store.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &u.store.o.Bucket, Key: u.full})
 		if err != nil {
 			return nil, err
@@ -135,7 +136,7 @@ func (u *upload) complete() error {
 			return err
 		}
 	}
-	err := u.store.write(u.ctx, func(ctx context.Context) error {
+	err := u.store.o.Write(u.ctx, func(ctx context.Context) error {
 		_, err := u.store.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 			Bucket: &u.store.o.Bucket, Key: u.full, UploadId: u.id,
 			MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
@@ -162,7 +163,7 @@ func (u *upload) Abort() error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), abortLimit)
 	defer cancel()
-	err := u.store.write(ctx, func(ctx context.Context) error {
+	err := u.store.o.Write(ctx, func(ctx context.Context) error {
 		_, err := u.store.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
 			Bucket: &u.store.o.Bucket, Key: u.full, UploadId: u.id,
 		})
