@@ -19,7 +19,7 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
 done
 
 node=$dir/node
-wanted="@lancedb/lancedb@$LANCEDB apache-arrow@$APACHE_ARROW"
+wanted="@lancedb/lancedb@$LANCEDB apache-arrow@$APACHE_ARROW azurite@$AZURITE"
 if [ "$(cat "$node/installed" 2>/dev/null)" != "$wanted" ]; then
   rm -rf "$node"
   mkdir -p "$node"

@@ -22,3 +22,6 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   echo "== a graph of foldline, pylance $pylance"
   "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
 done
+
+echo "== objstore on Azurite"
+AZURITE=$dir/node/node_modules/.bin/azurite-blob go test -tags interop ./objstore/azurestore
