@@ -19,11 +19,7 @@ func (e *env) root() string { return cmp.Or(e.cfg.Root, e.data.Graph()) }
 
 // store opens the graph's store. That no graph is there is told by whoever reads it.
 func (e *env) store(ctx context.Context) (objstore.Store, error) {
-	s, err := objstore.Open(ctx, e.root())
-	if err != nil {
-		return nil, fmt.Errorf("root: %w", err)
-	}
-	return s, nil
+	return run.OpenStore(ctx, e.root())
 }
 
 // graph opens the store and reads the heads.

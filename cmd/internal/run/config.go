@@ -18,7 +18,7 @@ import (
 // FOLDLINE_WAL_MAX_BYTES in the environment, --wal-max-bytes as a flag; a flag beats the environment, which beats the
 // file, which beats the default.
 type Config struct {
-	Root   string `yaml:"root" help:"Graph root: a directory, or file:// URL." placeholder:"URI"`
+	Root   string `yaml:"root" help:"Graph root: a directory, or a file://, s3://, gs:// or az:// URL." placeholder:"URI"`
 	Graph  string `yaml:"graph" default:"demo" help:"Name of the graph."`
 	Prefix string `yaml:"prefix" default:"foldline" help:"First token of every subject."`
 	Lane   uint32 `yaml:"lane" default:"0" help:"Lane that this ingester owns."`

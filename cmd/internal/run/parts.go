@@ -62,8 +62,8 @@ func open(ctx context.Context, cfg Config, deps Deps, name string) (*parts, erro
 	if p.subjects, err = envelope.NewSubjects(cfg.Prefix, cfg.Graph); err != nil {
 		return nil, err
 	}
-	if p.store, err = objstore.Open(ctx, cfg.Root); err != nil {
-		return nil, fmt.Errorf("root: %w", err)
+	if p.store, err = OpenStore(ctx, cfg.Root); err != nil {
+		return nil, err
 	}
 	if err := objstore.Probe(ctx, p.store, probePrefix); err != nil {
 		return nil, fmt.Errorf("root %s: %w", redactURL(cfg.Root), err)
