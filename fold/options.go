@@ -26,6 +26,7 @@ type Publisher interface {
 	NextFold() uint64
 	PutDeleteKeys(ctx context.Context, fold uint64, table heads.Table, keys []string) (string, error)
 	Publish(ctx context.Context, prepared *publisher.Prepared) (*publisher.Published, error)
+	Tidy(ctx context.Context) error
 }
 
 var _ Publisher = (*publisher.Publisher)(nil)

@@ -66,6 +66,20 @@ func TestSnapshotSurvivesItsRows(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+func TestIDsAreThoseOfTheRows(t *testing.T) {
+	s := sample()
+	of := func(rows []row) []string {
+		var out []string
+		for _, r := range rows {
+			out = append(out, r.id)
+		}
+		return out
+	}
+	require.Equal(t, of(s.hotRows()), s.HotIDs())
+	require.Equal(t, of(s.registryRows()), s.RegistryIDs())
+	require.Equal(t, of(journalRows(nil, s.Journal)), JournalIDs(s.Journal))
+}
+
 // TestGoldenRows pins what is persisted: a change here is a change of the format and needs another number.
 func TestGoldenRows(t *testing.T) {
 	s := sample()

@@ -142,18 +142,37 @@ func (s *Snapshot) registryRows() []row {
 }
 
 // HotIDs returns the object ids of the hot fragment, for the key filter of the commit that writes it.
-func (s *Snapshot) HotIDs() []string { return ids(s.hotRows()) }
+func (s *Snapshot) HotIDs() []string {
+	out := []string{graphHeadID, prunedID, historyID, folderEpochID}
+	for _, l := range s.Lanes {
+		out = append(out, laneEpochID(l.ID))
+	}
+	for _, c := range s.Cuts {
+		out = append(out, cutID(c.Lane, c.Incarnation))
+	}
+	for _, t := range s.Tables {
+		out = append(out, headID(t.ID))
+	}
+	return append(out, JournalIDs(s.Journal)...)
+}
 
 // RegistryIDs is HotIDs for the registry fragment.
-func (s *Snapshot) RegistryIDs() []string { return ids(s.registryRows()) }
-
-func ids(rows []row) []string {
-	out := make([]string, len(rows))
-	for i, r := range rows {
-		out[i] = r.id
+func (s *Snapshot) RegistryIDs() []string {
+	out := []string{settingsID}
+	for _, t := range s.Tables {
+		out = append(out, tableRowID(t.ID))
 	}
 	return out
 }
 
 // JournalIDs returns the object ids of JournalRecord.
-func JournalIDs(commits []GraphCommit) []string { return ids(journalRows(nil, commits)) }
+func JournalIDs(commits []GraphCommit) []string {
+	var out []string
+	for _, c := range commits {
+		out = append(out, commitID(c.ID))
+		for _, v := range c.Tables {
+			out = append(out, versionID(v.Table, v.Version))
+		}
+	}
+	return out
+}

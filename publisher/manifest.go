@@ -32,10 +32,12 @@ type change struct {
 	apply func(next *heads.Snapshot, commit *heads.GraphCommit) error
 }
 
-// manifest commits to the manifest of heads. It has no state of its own: what is current is asked, or hinted and judged by the put.
+// manifest commits to the manifest of heads. What is current is asked, or hinted and judged by the put.
 type manifest struct {
 	o    Options
 	inst *instruments
+	// moved is a version of the history that holds more than the heads name; the next graph commit names it.
+	moved heads.History
 }
 
 func newManifest(o Options) (*manifest, error) {
@@ -140,6 +142,7 @@ func (m *manifest) attempt(ctx context.Context, parent *heads.Snapshot, c change
 	if err != nil {
 		return nil, err
 	}
+	dropMoved(next, m.moved)
 	if len(next.Journal) > journalLimit {
 		moved, err := m.moveHistory(ctx, next.Journal[:len(next.Journal)-journalKeep], next.History)
 		if err != nil {

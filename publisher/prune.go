@@ -52,20 +52,37 @@ func (p *Publisher) surveyPruned(ctx context.Context) error {
 // pruneOne removes the data files of a version that the next one does not name, then its manifest: a crash in between leaves the
 // manifest, and the next run finds it.
 func (p *Publisher) pruneOne(ctx context.Context, version uint64) error {
-	t, err := p.snap.Manifest().At(ctx, version)
+	t, err := p.oldVersion(ctx, version)
 	if errors.Is(err, lance.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	next, err := t.At(ctx, version+1)
-	if errors.Is(err, lance.ErrNotFound) { // a stale writer's put in a slot that was emptied before: its files may be shared
-		return p.snap.Manifest().DeleteVersions(ctx, []uint64{version})
-	}
-	if err != nil {
+	next, err := p.oldVersion(ctx, version+1)
+	switch {
+	case errors.Is(err, lance.ErrNotFound): // a stale writer's put in a slot that was emptied before: its files may be shared
+	case err != nil:
 		return err
+	default:
+		if err := p.removeFiles(ctx, t, next); err != nil {
+			return err
+		}
+		p.pruneNext = next
 	}
+	return p.snap.Manifest().DeleteVersions(ctx, []uint64{version})
+}
+
+// oldVersion opens a version of the manifest; each is asked for twice in a row.
+func (p *Publisher) oldVersion(ctx context.Context, version uint64) (*lance.Table, error) {
+	if p.pruneNext != nil && p.pruneNext.Version() == version {
+		return p.pruneNext, nil
+	}
+	return p.snap.Manifest().At(ctx, version)
+}
+
+// removeFiles removes the files of t that next does not name.
+func (p *Publisher) removeFiles(ctx context.Context, t, next *lance.Table) error {
 	kept := map[string]bool{}
 	for _, f := range next.Fragments() {
 		for _, file := range f.Files() {
@@ -82,5 +99,5 @@ func (p *Publisher) pruneOne(ctx context.Context, version uint64) error {
 			}
 		}
 	}
-	return p.snap.Manifest().DeleteVersions(ctx, []uint64{version})
+	return nil
 }

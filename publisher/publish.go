@@ -17,7 +17,7 @@ import (
 )
 
 // Publish makes a prepared fold the graph's current state: record, table commits in parallel, dead letters last, heads in one manifest
-// commit, pruning. ErrInvalid and ErrConflict of the plan itself change nothing. After any other error the Publisher is used up, and
+// commit. [Publisher.Tidy] is due then. ErrInvalid and ErrConflict of the plan itself change nothing. After any other error the Publisher is used up, and
 // a new claim completes or drops the fold: ErrFenced, ErrConflict, ErrUnknownOutcome, ErrCorrupt.
 func (p *Publisher) Publish(ctx context.Context, prepared *Prepared) (*Published, error) {
 	if p.usedUp != nil {
@@ -29,6 +29,11 @@ func (p *Publisher) Publish(ctx context.Context, prepared *Prepared) (*Published
 	}
 	ctx, end := p.inst.span(ctx, "foldline.publish", attribute.Int64("fold", int64(rec.fold)), attribute.Int("tables", len(rec.tables)))
 	start := p.o.Clock()
+	if p.untidy {
+		if err := p.Tidy(ctx); err != nil {
+			p.o.Logger.WarnContext(ctx, "old objects left behind", "error", err)
+		}
+	}
 	published, err := p.publish(ctx, rec, bases)
 	end(err)
 	if err != nil {
@@ -117,7 +122,7 @@ func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []com
 			out.Commit = c
 		}
 	}
-	p.tidy(ctx, rec, results)
+	p.expire(rec, results)
 	return out, nil
 }
 

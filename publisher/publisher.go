@@ -18,11 +18,13 @@ type Publisher struct {
 	snap      *heads.Snapshot
 	nextFold  uint64
 	recovered *Published
-	// leftovers are objects of folds that the heads no longer need, removed after the next publish.
-	leftovers []string
-	// pruned: manifest versions up to this one are gone.
-	pruned uint64
-	usedUp error
+	// leftovers are objects of the published fold, expired those of folds before it, which Tidy removes.
+	leftovers, expired []string
+	untidy             bool // Tidy is due
+	// pruned: manifest versions up to this one are gone. pruneNext is the one above, when it was read.
+	pruned    uint64
+	pruneNext *lance.Table
+	usedUp    error
 }
 
 // Epoch returns the folder epoch that was claimed.

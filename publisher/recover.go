@@ -28,11 +28,14 @@ func (p *Publisher) survey(ctx context.Context) error {
 			continue // not ours: left alone
 		}
 		highest = max(highest, fold)
-		if fold <= p.snap.Fold {
+		switch {
+		case fold == p.snap.Fold:
 			p.leftovers = append(p.leftovers, object.Key)
+		case fold < p.snap.Fold:
+			p.expired = append(p.expired, object.Key)
 		}
 	}
-	p.nextFold = highest + 1
+	p.nextFold, p.untidy = highest+1, true
 	return p.surveyPruned(ctx)
 }
 

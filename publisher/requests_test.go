@@ -19,7 +19,7 @@ func counted(c countstore.Counts) requests {
 }
 
 // TestRequestsOfAPublish pins what Publish itself costs for T tables (the fold has uploaded its files before): the record, one manifest and
-// one LIST for each table, then 2 PUTs and 1 check for the heads, whatever T is; and the removal of the record before. No GET.
+// one LIST for each table, then 2 PUTs and 1 check for the heads, whatever T is. No GET and no DELETE: the record before goes with Tidy.
 func TestRequestsOfAPublish(t *testing.T) {
 	ctx := context.Background()
 	store := countstore.New(objstore.NewMemory())
@@ -31,10 +31,10 @@ func TestRequestsOfAPublish(t *testing.T) {
 		{{testTables[0], "a", 4, "insert"}, {testTables[1], "x", 4, "upsert"}}, // one reject
 	}
 	want := []requests{
-		{put: 1 + 1 + 2, list: 1 + 1, delete: 0},
-		{put: 1 + 1 + 2, list: 1 + 1, delete: 1},
-		{put: 1 + 3 + 2, list: 3 + 1, delete: 1},
-		{put: 1 + 2 + 2, list: 2 + 1, delete: 1},
+		{put: 1 + 1 + 2, list: 1 + 1},
+		{put: 1 + 1 + 2, list: 1 + 1},
+		{put: 1 + 3 + 2, list: 3 + 1},
+		{put: 1 + 2 + 2, list: 2 + 1},
 	}
 	for i := range log {
 		f, err := plan(ctx, p, log, uint64(i+1))
@@ -46,6 +46,9 @@ func TestRequestsOfAPublish(t *testing.T) {
 		require.Equal(t, want[i], got, "publish %d: %v", i+1, store.Calls())
 		manifest := counted(store.Under(heads.Join(testRoot, heads.ManifestPath)))
 		require.Equal(t, requests{put: 2, list: 1}, manifest)
+		store.Reset()
+		require.NoError(t, p.Tidy(ctx))
+		require.Equal(t, requests{delete: min(i, 1)}, counted(store.Counts()), "the record of the fold before goes")
 	}
 }
 

@@ -2,19 +2,41 @@ package publisher
 
 import (
 	"context"
+	"errors"
 
 	"github.com/foldline/foldline/heads"
 )
 
-// tidy runs behind a publish: what it leaves undone on an error or a crash is done by a later one. It removes the objects of the fold
-// before this one and a few old manifest versions.
-func (p *Publisher) tidy(ctx context.Context, rec *record, results []committed) {
-	for _, key := range p.leftovers {
+// Tidy does what follows a publish and nobody waits for: it removes the objects of the fold before the published one, moves older graph
+// commits to the history, and removes a few old manifest versions. Call it after the waiters were told; the next Publish calls it otherwise. What an
+// error or a crash leaves undone is done by a later call, here or by another owner.
+func (p *Publisher) Tidy(ctx context.Context) error {
+	if p.usedUp != nil {
+		return nil
+	}
+	p.untidy = false
+	p.step("tidy.before")
+	err := errors.Join(p.removeLeftovers(ctx), p.moveOld(ctx), p.prune(ctx))
+	p.step("tidy.after")
+	return err
+}
+
+// removeLeftovers removes the records of folds below the published one: those of the published fold stay until the next publish.
+func (p *Publisher) removeLeftovers(ctx context.Context) error {
+	for i, key := range p.expired {
 		if err := p.o.Store.Delete(ctx, key); err != nil {
-			p.o.Logger.WarnContext(ctx, "fold record left behind", "key", key, "error", err)
+			p.expired = p.expired[i:]
+			return err
 		}
 	}
-	p.leftovers = p.leftovers[:0]
+	p.expired = nil
+	return nil
+}
+
+// expire makes the objects of the folds before rec removable, and remembers those of rec.
+func (p *Publisher) expire(rec *record, results []committed) {
+	p.expired = append(p.expired, p.leftovers...)
+	p.leftovers = nil
 	for _, t := range rec.tables {
 		if t.deleteKeys != "" {
 			p.leftovers = append(p.leftovers, heads.Join(p.o.Root, t.deleteKeys))
@@ -27,9 +49,19 @@ func (p *Publisher) tidy(ctx context.Context, rec *record, results []committed) 
 	}
 	// The record goes last: as long as it is there, what is beside it can be found.
 	p.leftovers = append(p.leftovers, heads.Join(p.o.Root, recordPath(rec.name())))
-	p.step("prune.before")
-	if err := p.prune(ctx); err != nil {
-		p.o.Logger.WarnContext(ctx, "old manifest versions left behind", "error", err)
+	p.untidy = true
+}
+
+// moveOld moves graph commits to the history once there are twice as many as the hot fragment keeps. The next graph commit drops them from
+// there and names the history's version.
+func (p *Publisher) moveOld(ctx context.Context) error {
+	journal := p.snap.Journal
+	if len(journal) < 2*journalKeep || journal[len(journal)-journalKeep-1].Version <= p.moved.Through {
+		return nil
 	}
-	p.step("prune.after")
+	moved, err := p.moveHistory(ctx, journal[:len(journal)-journalKeep], p.snap.History)
+	if err == nil {
+		p.moved = moved
+	}
+	return err
 }
