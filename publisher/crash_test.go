@@ -116,7 +116,7 @@ func TestCrashInRecovery(t *testing.T) {
 	ctx := context.Background()
 	first, log := crashGraph(t)
 	want := wholeModel(log)
-	for k := 1; ; k += 2 {
+	for k := 1; ; k += recoveryStride {
 		broken := clone(t, first)
 		cut, hit := cutOff(broken, k, k%4 == 1)
 		_ = resumeOn(ctx, cut, log)

@@ -124,8 +124,8 @@ func TestHeadsAreFlat(t *testing.T) {
 			for h.depth < 2*journalKeep { // the hot tail fills: until then a publish is smaller
 				h.publish(t)
 			}
-			windows := map[int]*window{7: {}, 97: {}, 997: {}}
-			for h.depth < 997+windowSize {
+			windows := map[int]*window{7: {}, 97: {}, deepest: {}}
+			for h.depth < deepest+windowSize {
 				pub, pubBytes := h.publish(t)
 				require.Equal(t, requests{put: 2, list: 1}, pub, "publish %d", h.depth)
 				for at, w := range windows {
