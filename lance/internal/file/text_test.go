@@ -33,6 +33,16 @@ func text(a arrow.Array, i int) string {
 		return strconv.FormatInt(int64(a.Value(i)), 10)
 	case *array.Date32:
 		return strconv.FormatInt(int64(a.Value(i)), 10)
+	case *array.Time64:
+		return strconv.FormatInt(int64(a.Value(i)), 10)
+	case *array.Duration:
+		return strconv.FormatInt(int64(a.Value(i)), 10)
+	case *array.Decimal128:
+		return a.Value(i).BigInt().String()
+	case *array.Decimal256:
+		return a.Value(i).BigInt().String()
+	case *array.Dictionary:
+		return text(a.Dictionary(), a.GetValueIndex(i))
 	case *array.String:
 		return strconv.Quote(a.Value(i))
 	case *array.LargeString:
