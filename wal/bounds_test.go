@@ -138,16 +138,22 @@ func TestFlushErrorsHoldAdmission(t *testing.T) {
 	}))
 	r := openLog(t, crashOptions(fs))
 	full.Store(true)
-	var acked []Receipt
-	for i := 0; r.fault.storage() == nil; i++ {
-		acked = append(acked, r.put(entryOf("", i*100, 100)))
+	acked := 0
+	for ; ; acked++ {
+		ch := make(chan answer, 1)
+		err := r.Append(t.Context(), entryOf("", acked*100, 100), func(r Receipt, err error) { ch <- answer{r, err} })
+		if err != nil {
+			requireBusy(t, err, "storage")
+			break
+		}
+		require.NoError(t, (<-ch).err)
 	}
 	requireBusy(t, r.try(entryOf("", 0, 1)), "storage")
 	s, err := r.Status(t.Context())
 	require.NoError(t, err)
 	require.False(t, s.Ready)
 	require.Contains(t, s.Fault, "no space")
-	require.Len(t, rowIDs(readAll(t, r, r.requestAll(0)), 1), 100*len(acked))
+	require.Len(t, rowIDs(readAll(t, r, r.requestAll(0)), 1), 100*acked)
 	full.Store(false)
 	require.Eventually(t, func() bool { return r.fault.storage() == nil }, 10*time.Second, time.Millisecond)
 	r.put(entryOf("", 7, 1))
