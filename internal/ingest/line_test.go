@@ -3,6 +3,8 @@ package ingest_test
 import (
 	"context"
 	"log/slog"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -24,7 +26,30 @@ import (
 
 const graph = "demo"
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// childEnv marks the process of a test that leaves goroutines behind by its nature: a log that failed keeps its storage
+// engine's until the process ends.
+const childEnv = "FOLDLINE_INGEST_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		os.Exit(m.Run())
+	}
+	testkit.Main(m)
+}
+
+// inChild runs the calling test in a process of its own; it is true in that process.
+func inChild(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(childEnv) != "" {
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), childEnv+"=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- PASS: "+t.Name())
+	return false
+}
 
 // line is the real line up to the heads: a NATS server, a log on disk, a graph in memory, and a folder that is
 // told when to fold.
