@@ -71,7 +71,7 @@ func Acks(ctx context.Context, c AckConfig) (figures []Figure, err error) {
 	}
 	defer func() { err = errors.Join(err, stage.close()) }()
 	for _, n := range c.InFlight {
-		sides := stage.sides()
+		sides := stage.sides(1)
 		for range c.Rounds {
 			for _, s := range sides {
 				if err := stage.run(ctx, s, n, c.For, 0); err != nil {
@@ -89,7 +89,28 @@ func Acks(ctx context.Context, c AckConfig) (figures []Figure, err error) {
 			figures = append(figures, open...)
 		}
 	}
-	return figures, nil
+	many, err := stage.manyRows(ctx, c)
+	return append(figures, many...), err
+}
+
+// manyRows measures messages of 100 rows. The bare loop takes the same messages
+// and decodes nothing.
+func (a *ackStage) manyRows(ctx context.Context, c AckConfig) ([]Figure, error) {
+	const rows, inFlight = 100, 64
+	sides := a.sides(rows)[:2]
+	for range c.Rounds {
+		for _, s := range sides {
+			if err := a.run(ctx, s, inFlight, c.For, 0); err != nil {
+				return nil, fmt.Errorf("%s, %d rows a message: %w", s.name, rows, err)
+			}
+		}
+	}
+	ours, bare := sides[0].rate()*rows, sides[1].rate()*rows
+	c.Progress(fmt.Sprintf("messages of %d rows: ours %.0f rows/s, bare %.0f rows/s", rows, ours, bare))
+	return []Figure{
+		Report("ndjson-100", "rows made durable, NDJSON messages of 100 rows of 200 B, 64 in flight; peer: the bare loop with the same messages", ours, "rows/s").
+			Beside(bare).Above(500_000),
+	}, nil
 }
 
 // ackFigures compares one level of concurrency.
@@ -116,7 +137,7 @@ func ackFigures(n int, sides []*side) []Figure {
 // reached, and measures from the intended time of sending.
 func (a *ackStage) openLoop(ctx context.Context, c AckConfig, n int, closed []*side) ([]Figure, error) {
 	rate := min(closed[0].rate(), closed[1].rate()) / 2
-	sides := a.sides()[:2]
+	sides := a.sides(1)[:2]
 	for range c.Rounds {
 		for _, s := range sides {
 			if err := a.run(ctx, s, 16*n, c.For, rate); err != nil {
@@ -208,10 +229,10 @@ func (a *ackStage) close() error {
 }
 
 // sides are ours, the bare loop and JetStream, with the same messages.
-func (a *ackStage) sides() []*side {
+func (a *ackStage) sides(rows int) []*side {
 	request := func(subject string) func(int) *nats.Msg {
 		return func(i int) *nats.Msg {
-			m := a.line.message("node:T0", i, 1, same)
+			m := a.line.message("node:T0", i*rows, rows, same)
 			if subject != "" {
 				m.Subject = subject
 			}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/foldline/foldline/fold"
+	"github.com/foldline/foldline/fold/keyindex"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/ingest"
@@ -38,6 +39,7 @@ type Line struct {
 	producer *nats.Conn
 	ingest   *nats.Conn
 	folder   *fold.Folder
+	index    *keyindex.Index
 	g        *errgroup.Group
 	stop     context.CancelFunc
 
@@ -159,8 +161,11 @@ func (l *Line) startFolder(run context.Context, c LineConfig) (err error) {
 		store = c.Wrap(l.Store)
 	}
 	remote := wal.NewRemote(l.ingest, l.readSubjects(), wal.RemoteOptions{})
+	if l.index, err = keyindex.Open(keyindex.Options{Dir: filepath.Join(c.Dir, "index")}); err != nil {
+		return err
+	}
 	l.folder, err = fold.New(fold.Options{
-		Publisher: l.Publisher, Store: store, Interval: c.Interval,
+		Publisher: l.Publisher, Store: store, Interval: c.Interval, Index: l.index,
 		Lanes: func(uint32) wal.Source { return remote }, Notify: l.published,
 	})
 	if err == nil && c.Fold {
@@ -218,6 +223,9 @@ func (l *Line) Close() error {
 	}
 	if l.Log != nil {
 		err = errors.Join(err, l.Log.Close())
+	}
+	if l.index != nil {
+		err = errors.Join(err, l.index.Close())
 	}
 	for _, nc := range []*nats.Conn{l.producer, l.ingest} {
 		if nc != nil {

@@ -60,7 +60,7 @@ func Pipeline(ctx context.Context, c PipelineConfig) (figures []Figure, err erro
 	}
 	what := fmt.Sprintf("%d rows of 200 B in NDJSON messages of %d", c.Rows, c.PerMsg)
 	return []Figure{
-		Report("ndjson-100", "rows made durable: "+what, insert.durable, "rows/s").Above(500_000),
+		Report("pipeline-durable", "rows made durable while the folder works: "+what, insert.durable, "rows/s"),
 		Report("pipeline-insert", "rows from first send to published, new keys, folder through NATS: "+what, insert.visible, "rows/s"),
 		Report("pipeline-mixed", "rows from first send to published, a quarter replaces earlier rows: "+what, mixed.visible, "rows/s"),
 		Report("pipeline-lag", "time from the last ack until all is published, new keys: "+what, insert.lag.Seconds()*1000, "ms"),

@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"time"
 
@@ -25,6 +27,7 @@ type flags struct {
 	Rounds   int           `help:"Rounds of the ack measurement." default:"5"`
 	For      time.Duration `help:"Length of one side of one round." default:"1s"`
 	Rows     int           `help:"Rows of the pipeline measurement." default:"500000"`
+	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
 }
 
 func main() {
@@ -32,7 +35,7 @@ func main() {
 	kong.Parse(&f, kong.Description("Measures Foldline beside its peers. Without a choice, everything is measured."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := f.run(ctx); err != nil {
+	if err := f.profiled(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -58,6 +61,23 @@ func (f flags) parts() []part {
 			return bench.Requests(ctx, bench.PublishConfig{Dir: dir, Progress: progress})
 		}},
 	}
+}
+
+// profiled runs under the CPU profiler when the flag names a file.
+func (f flags) profiled(ctx context.Context) error {
+	if f.Profile == "" {
+		return f.run(ctx)
+	}
+	out, err := os.Create(f.Profile)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(out); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	err = f.run(ctx)
+	pprof.StopCPUProfile()
+	return errors.Join(err, out.Close())
 }
 
 func (f flags) run(ctx context.Context) error {
