@@ -254,3 +254,23 @@ func TestServing(t *testing.T) {
 	require.Equal(t, exit.Busy, second.code)
 	require.Contains(t, second.stderr, "is held by process")
 }
+
+// A line with several lanes takes a file all the same: the client splits messages by the lanes of their rows.
+func TestSeveralLanes(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	for range 2 {
+		out := ok(t, "dev", "--data", data, "--lanes", "3", "--sample", "--once")
+		require.Contains(t, out, "7254 sent, 7254 durable, 7254 visible, 0 refused")
+	}
+	for table, rows := range map[string]int{"node:Airport": 208, "node:Route": 2046, "edge:Flight": 5000} {
+		require.Equal(t, rows, strings.Count(ok(t, "--data", data, "scan", table, "--columns", "id"), "\n"), table)
+	}
+	var h headsView
+	require.NoError(t, json.Unmarshal([]byte(ok(t, "--data", data, "heads", "--json")), &h))
+	require.Len(t, h.Cuts, 3)
+	for _, c := range h.Cuts {
+		require.NotZero(t, c.Through, "lane %d", c.Lane)
+	}
+	r := foldline(t, "dev", "--data", data, "--once")
+	require.Equal(t, exit.Conflict, r.code, r.stderr)
+}

@@ -20,7 +20,7 @@ type DataDir string
 // Graph is the default root of the graph.
 func (d DataDir) Graph() string { return filepath.Join(string(d), "graph") }
 
-// WAL is the directory of the log.
+// WAL is the directory of the logs; each lane has one of its own below.
 func (d DataDir) WAL() string { return filepath.Join(string(d), "wal") }
 
 // Index is the directory of the folder's key index, a cache.

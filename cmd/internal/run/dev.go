@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
@@ -109,37 +111,83 @@ func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Contex
 	if err := f.start(ctx); err != nil {
 		return err
 	}
-	ingesting, err := open(ctx, cfg, deps, "foldline-ingester")
-	if err != nil {
-		return err
-	}
-	defer ingesting.close()
-	i, err := newIngester(ctx, ingesting)
+	lanes, err := openLanes(ctx, cfg, deps)
 	if err != nil {
 		return err
 	}
 	if line.Conn, err = Connect(cfg.NATS, "foldline-dev", folding.log); err != nil {
-		return errors.Join(err, i.close())
+		return errors.Join(err, lanes.close())
 	}
 	defer line.Conn.Close()
 	line.Subjects, line.store = folding.subjects, folding.store
 
 	s := newStage(ctx)
 	s.run("http endpoint", func(ctx context.Context) error {
-		return endpoint(ctx, cfg.HTTP.Listen, deps.Telemetry.Handler(), i.ready, folding.log)
+		return endpoint(ctx, cfg.HTTP.Listen, deps.Telemetry.Handler(), lanes.ready, folding.log)
 	})
-	s.run("ingester", i.run)
+	for _, i := range lanes {
+		s.run("ingester", i.run)
+	}
 	s.run("folder", func(ctx context.Context) error {
-		if err := i.wait(ctx); err != nil {
+		if err := lanes.wait(ctx); err != nil {
 			return err
 		}
 		return f.run(ctx)
 	})
 	s.run("job", func(ctx context.Context) error {
-		if err := i.wait(ctx); err != nil {
+		if err := lanes.wait(ctx); err != nil {
 			return err
 		}
 		return job(ctx, line)
 	})
-	return errors.Join(s.wait(), i.close())
+	return errors.Join(s.wait(), lanes.close())
+}
+
+// laneSet is the ingesters of every lane of a development line.
+type laneSet []*ingester
+
+// openLanes opens one ingester per lane, each with a connection and a log of its own, as if they were on machines apart.
+func openLanes(ctx context.Context, cfg Config, deps Deps) (set laneSet, err error) {
+	root := cfg.WAL.Dir
+	for cfg.Lane = range cfg.Lanes {
+		cfg.WAL.Dir = filepath.Join(root, strconv.FormatUint(uint64(cfg.Lane), 10))
+		p, err := open(ctx, cfg, deps, "foldline-ingester")
+		if err != nil {
+			return nil, errors.Join(err, set.close())
+		}
+		i, err := newIngester(ctx, p)
+		if err != nil {
+			p.close()
+			return nil, errors.Join(err, set.close())
+		}
+		set = append(set, i)
+	}
+	return set, nil
+}
+
+func (s laneSet) ready(ctx context.Context) error {
+	for _, i := range s {
+		if err := i.ready(ctx); err != nil {
+			return fmt.Errorf("lane %d: %w", i.cfg.Lane, err)
+		}
+	}
+	return nil
+}
+
+func (s laneSet) wait(ctx context.Context) error {
+	for _, i := range s {
+		if err := i.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close closes the logs and the connections.
+func (s laneSet) close() (err error) {
+	for _, i := range s {
+		err = errors.Join(err, i.close())
+		i.parts.close()
+	}
+	return err
 }
