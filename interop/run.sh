@@ -9,7 +9,7 @@ command -v python3 >/dev/null || { echo "interop needs python3 (with venv)" >&2;
 command -v npm >/dev/null || { echo "interop needs Node.js with npm" >&2; exit 1; }
 interop/install.sh
 mkdir -p "$dir/bin"
-go build -o "$dir/bin/" ./cmd/foldline ./interop/tables
+go build -o "$dir/bin/" ./cmd/foldline ./interop/tables ./interop/races
 
 for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   python=$dir/pylance-$pylance/bin/python
@@ -19,6 +19,9 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   echo "== tables of package lance, pylance $pylance"
   "$dir/bin/tables" "$data/tables"
   "$python" interop/check_tables.py "$data/tables" "$dir/node"
+  echo "== races of package lance against pylance $pylance"
+  same_core=$([ "$pylance" = "$PYLANCE_SAME_CORE" ] && echo yes || echo no)
+  "$python" interop/check_races.py "$dir/bin/races" "$data/races" "$same_core"
   echo "== a graph of foldline, pylance $pylance"
   "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
 done

@@ -104,6 +104,9 @@ func (t *Table) evolved(fields []*pb.Field) (*Schema, error) {
 // never given to another column.
 func (t *Table) highestFieldID() int32 {
 	highest := int32(-1)
+	if m := t.m.pb; m.MaxAllocatedFieldId != nil {
+		highest = m.GetMaxAllocatedFieldId()
+	}
 	for _, f := range t.schema.fields {
 		highest = max(highest, f.ID)
 	}

@@ -20,6 +20,9 @@ func checkReaderFlags(m *pb.Manifest) error {
 	if unknown := m.GetReaderFeatureFlags() &^ knownFlags; unknown != 0 {
 		return unsupported("version %d needs reader features %#x", m.GetVersion(), unknown)
 	}
+	if m.FragmentTree != nil {
+		return unsupported("version %d keeps its fragments in a tree", m.GetVersion())
+	}
 	for _, f := range m.GetFragments() {
 		if len(f.GetOverlays()) > 0 {
 			return unsupported("version %d: fragment %d has data overlays", m.GetVersion(), f.GetId())

@@ -2,6 +2,7 @@ package lance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -120,6 +121,7 @@ func encodeManifest(m *pb.Manifest, tx, index []byte) ([]byte, error) {
 	}
 	m.IndexSection = section(index)
 	m.TransactionSection = section(tx)
+	m.LaterTransactionSection = nil
 	message, err := marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("lance: encode manifest of version %d: %w", m.GetVersion(), err)
@@ -154,8 +156,8 @@ func decodeManifest(object string, data []byte) (*manifest, error) {
 		return nil, corrupt(object, "manifest message: %w", err)
 	}
 	var tx, index []byte
-	if m.TransactionSection != nil {
-		if tx, _, err = readSection(data[:position], *m.TransactionSection); err != nil {
+	if at := cmp.Or(m.TransactionSection, m.LaterTransactionSection); at != nil {
+		if tx, _, err = readSection(data[:position], *at); err != nil {
 			return nil, corrupt(object, "inline transaction: %w", err)
 		}
 	}

@@ -78,6 +78,31 @@ func TestManifestSections(t *testing.T) {
 	require.EqualValues(t, 4, m.pb.GetTransactionSection())
 }
 
+// TestLaterTransactionSection: releases after 10.0.0 state the transaction's offset in another field. Carried into a version of ours
+// it would point into the middle of something, and those releases crash on it.
+func TestLaterTransactionSection(t *testing.T) {
+	data, err := encodeManifest(&pb.Manifest{Version: 3}, []byte("\x12\x01u"), []byte{10, 0})
+	require.NoError(t, err)
+	m, err := decodeManifest("x", data)
+	require.NoError(t, err)
+	at := *m.pb.TransactionSection
+	later := shallow(m.pb)
+	later.TransactionSection, later.LaterTransactionSection = nil, &at
+	message, err := marshal(later)
+	require.NoError(t, err)
+	position := binary.LittleEndian.Uint64(data[len(data)-16:])
+	file := append(data[:position:position], binary.LittleEndian.AppendUint32(nil, uint32(len(message)))...)
+	file = append(append(file, message...), data[len(data)-16:]...)
+	m, err = decodeManifest("x", file)
+	require.NoError(t, err)
+	require.Equal(t, "u", m.transactionUUID())
+	_, err = encodeManifest(m.pb, m.tx, nil)
+	require.NoError(t, err)
+	require.Nil(t, m.pb.LaterTransactionSection)
+	require.EqualValues(t, 0, *m.pb.TransactionSection)
+	require.ErrorIs(t, checkReaderFlags(&pb.Manifest{FragmentTree: []byte{}}), ErrUnsupported)
+}
+
 func TestManifestRefusesDamage(t *testing.T) {
 	whole := goldenManifest(t)
 	for n := range whole {

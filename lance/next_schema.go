@@ -39,6 +39,9 @@ func (d *draft) merge(op *Merge) error {
 // project replaces the schema and lets go of files and indexes that none of its fields needs.
 func (d *draft) project(s *Schema) error {
 	d.m.Fields = s.proto
+	if ids := s.FieldIDs(); d.m.MaxAllocatedFieldId != nil && len(ids) > 0 {
+		d.m.MaxAllocatedFieldId = proto.Int32(max(d.m.GetMaxAllocatedFieldId(), slices.Max(ids)))
+	}
 	kept := make(map[int32]bool, len(s.fields))
 	for _, f := range s.fields {
 		kept[f.ID] = true

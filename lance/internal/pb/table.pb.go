@@ -143,8 +143,14 @@ type Manifest struct {
 	Branch          *string           `protobuf:"bytes,20,opt,name=branch,proto3,oneof" json:"branch,omitempty"`
 	// Offset of the inline transaction in this very file; never carried.
 	TransactionSection *uint64 `protobuf:"varint,21,opt,name=transaction_section,json=transactionSection,proto3,oneof" json:"transaction_section,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Fragments kept outside of the list above: a release after 10.0.0 names the field, and no reader of the list alone may go on.
+	FragmentTree []byte `protobuf:"bytes,22,opt,name=fragment_tree,json=fragmentTree,proto3,oneof" json:"fragment_tree,omitempty"`
+	// Where releases after 10.0.0 put the offset of the inline transaction; they read field 21 too. Never carried, never written.
+	LaterTransactionSection *uint64 `protobuf:"varint,23,opt,name=later_transaction_section,json=laterTransactionSection,proto3,oneof" json:"later_transaction_section,omitempty"`
+	// High-water mark of field ids in releases after 10.0.0: never goes down.
+	MaxAllocatedFieldId *int32 `protobuf:"varint,24,opt,name=max_allocated_field_id,json=maxAllocatedFieldId,proto3,oneof" json:"max_allocated_field_id,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *Manifest) Reset() {
@@ -313,6 +319,27 @@ func (x *Manifest) GetBranch() string {
 func (x *Manifest) GetTransactionSection() uint64 {
 	if x != nil && x.TransactionSection != nil {
 		return *x.TransactionSection
+	}
+	return 0
+}
+
+func (x *Manifest) GetFragmentTree() []byte {
+	if x != nil {
+		return x.FragmentTree
+	}
+	return nil
+}
+
+func (x *Manifest) GetLaterTransactionSection() uint64 {
+	if x != nil && x.LaterTransactionSection != nil {
+		return *x.LaterTransactionSection
+	}
+	return 0
+}
+
+func (x *Manifest) GetMaxAllocatedFieldId() int32 {
+	if x != nil && x.MaxAllocatedFieldId != nil {
+		return *x.MaxAllocatedFieldId
 	}
 	return 0
 }
@@ -3781,7 +3808,7 @@ var File_table_proto protoreflect.FileDescriptor
 
 const file_table_proto_rawDesc = "" +
 	"\n" +
-	"\vtable.proto\x12\vlance.table\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\fschema.proto\"\xf3\t\n" +
+	"\vtable.proto\x12\vlance.table\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\fschema.proto\"\xe3\v\n" +
 	"\bManifest\x12)\n" +
 	"\x06fields\x18\x01 \x03(\v2\x11.lance.file.FieldR\x06fields\x127\n" +
 	"\tfragments\x18\x02 \x03(\v2\x19.lance.table.DataFragmentR\tfragments\x12\x18\n" +
@@ -3805,7 +3832,10 @@ const file_table_proto_rawDesc = "" +
 	"base_paths\x18\x12 \x03(\v2\x15.lance.table.BasePathR\tbasePaths\x12O\n" +
 	"\x0etable_metadata\x18\x13 \x03(\v2(.lance.table.Manifest.TableMetadataEntryR\rtableMetadata\x12\x1b\n" +
 	"\x06branch\x18\x14 \x01(\tH\x02R\x06branch\x88\x01\x01\x124\n" +
-	"\x13transaction_section\x18\x15 \x01(\x04H\x03R\x12transactionSection\x88\x01\x01\x1aA\n" +
+	"\x13transaction_section\x18\x15 \x01(\x04H\x03R\x12transactionSection\x88\x01\x01\x12(\n" +
+	"\rfragment_tree\x18\x16 \x01(\fH\x04R\ffragmentTree\x88\x01\x01\x12?\n" +
+	"\x19later_transaction_section\x18\x17 \x01(\x04H\x05R\x17laterTransactionSection\x88\x01\x01\x128\n" +
+	"\x16max_allocated_field_id\x18\x18 \x01(\x05H\x06R\x13maxAllocatedFieldId\x88\x01\x01\x1aA\n" +
 	"\x13SchemaMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a9\n" +
@@ -3818,7 +3848,10 @@ const file_table_proto_rawDesc = "" +
 	"\x0e_index_sectionB\x12\n" +
 	"\x10_max_fragment_idB\t\n" +
 	"\a_branchB\x16\n" +
-	"\x14_transaction_section\"\xb6\x01\n" +
+	"\x14_transaction_sectionB\x10\n" +
+	"\x0e_fragment_treeB\x1c\n" +
+	"\x1a_later_transaction_sectionB\x19\n" +
+	"\x17_max_allocated_field_id\"\xb6\x01\n" +
 	"\rWriterVersion\x12\x18\n" +
 	"\alibrary\x18\x01 \x01(\tR\alibrary\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12#\n" +
