@@ -50,7 +50,7 @@ func (o *owner) receipt(msg *nats.Msg) {
 	_ = msg.Respond(r.Encode())
 }
 
-func (o *owner) refuse(e envelope.Error) func(*nats.Msg) {
+func refuse(e envelope.Error) func(*nats.Msg) {
 	return func(msg *nats.Msg) {
 		_ = msg.RespondMsg(&nats.Msg{Data: e.Encode(), Header: nats.Header{
 			envelope.HeaderServiceError: []string{string(e.Code)}, envelope.HeaderServiceErrorCode: []string{e.Status()}}})
@@ -113,11 +113,10 @@ func TestWriteNamesTableAndOperationPerLine(t *testing.T) {
 
 // A lost reply, a busy owner and a fenced one are met by the same message with the same id. (C09)
 func TestRetriesCarryTheSameID(t *testing.T) {
-	o := &owner{}
 	busy := envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeOverloaded, Row: envelope.NoRow, RetryAfter: time.Millisecond}
 	fenced := envelope.Error{Class: envelope.ClassFenced, Code: envelope.CodeFenced, Row: envelope.NoRow}
 	unknown := envelope.Error{Class: envelope.ClassUnknown, Code: envelope.CodeUnknownOutcome, Row: envelope.NoRow}
-	c, o, _ := start(t, []func(*nats.Msg){silent, o.refuse(busy), o.refuse(fenced), o.refuse(unknown)}, client.WithAttemptTimeout(20*time.Millisecond))
+	c, o, _ := start(t, []func(*nats.Msg){silent, refuse(busy), refuse(fenced), refuse(unknown)}, client.WithAttemptTimeout(20*time.Millisecond))
 	_, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "ARN"})
 	require.NoError(t, err)
 	seen := o.messages()
@@ -129,9 +128,8 @@ func TestRetriesCarryTheSameID(t *testing.T) {
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
-	o := &owner{}
 	pause := 80 * time.Millisecond
-	c, _, _ := start(t, []func(*nats.Msg){o.refuse(envelope.Error{
+	c, _, _ := start(t, []func(*nats.Msg){refuse(envelope.Error{
 		Class: envelope.ClassBusy, Code: envelope.CodeOverloaded, Row: envelope.NoRow, RetryAfter: pause})})
 	began := time.Now()
 	_, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "ARN"})
@@ -140,11 +138,10 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 }
 
 func TestRefusalsAreTyped(t *testing.T) {
-	o := &owner{}
 	for class, sentinel := range map[envelope.Class]error{
 		envelope.ClassInvalid: client.ErrInvalid, envelope.ClassConflict: client.ErrConflict, envelope.ClassCorrupt: client.ErrCorrupt,
 	} {
-		c, o, _ := start(t, []func(*nats.Msg){o.refuse(envelope.Error{
+		c, o, _ := start(t, []func(*nats.Msg){refuse(envelope.Error{
 			Class: class, Code: envelope.CodeBadValue, Table: "node:Airport", Row: 3, Field: "n", Reason: "no"})})
 		_, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "ARN"})
 		require.ErrorIs(t, err, sentinel)
@@ -245,9 +242,8 @@ func TestOutstandingIsBoundedAndOrdered(t *testing.T) {
 
 // W5 from the producer's side: rows of several lanes go to the owners of each.
 func TestMixedLanesAreSplit(t *testing.T) {
-	o := &owner{}
 	wrong := envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeWrongLane, Row: envelope.NoRow, Lanes: []uint32{0, 1, 0}}
-	c, o, _ := start(t, []func(*nats.Msg){o.refuse(wrong)})
+	c, o, _ := start(t, []func(*nats.Msg){refuse(wrong)})
 	r, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "a"}, airport{ID: "b"}, airport{ID: "c"})
 	require.NoError(t, err)
 	require.Len(t, r.Parts, 2)
@@ -260,9 +256,8 @@ func TestMixedLanesAreSplit(t *testing.T) {
 }
 
 func TestOneOtherLaneGetsTheWholeMessage(t *testing.T) {
-	o := &owner{}
 	wrong := envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeWrongLane, Row: envelope.NoRow, Lanes: []uint32{3}}
-	c, o, _ := start(t, []func(*nats.Msg){o.refuse(wrong)})
+	c, o, _ := start(t, []func(*nats.Msg){refuse(wrong)})
 	r, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "a"})
 	require.NoError(t, err)
 	require.Nil(t, r.Parts)
@@ -271,10 +266,9 @@ func TestOneOtherLaneGetsTheWholeMessage(t *testing.T) {
 }
 
 func TestSplitInPart(t *testing.T) {
-	o := &owner{}
 	wrong := envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeWrongLane, Row: envelope.NoRow, Lanes: []uint32{0, 1}}
 	bad := envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeBadValue, Row: 0}
-	c, _, _ := start(t, []func(*nats.Msg){o.refuse(wrong), o.refuse(bad)})
+	c, _, _ := start(t, []func(*nats.Msg){refuse(wrong), refuse(bad)})
 	r, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "a"}, airport{ID: "b"})
 	require.ErrorIs(t, err, client.ErrPartly)
 	require.ErrorIs(t, err, client.ErrInvalid)
@@ -283,7 +277,6 @@ func TestSplitInPart(t *testing.T) {
 
 // After an accepted loss an id from before it is not recognised, so it is not sent blindly.
 func TestIDsOfBeforeALossAreNotRetried(t *testing.T) {
-	o := &owner{}
 	receipt := envelope.Receipt{Graph: "g", Incarnation: "01K", Epoch: 2, Seq: 2<<40 | 1, Rows: 1, State: envelope.StateDurable, DedupeSince: time.Now().Add(time.Hour)}
 	c, o, _ := start(t, []func(*nats.Msg){func(msg *nats.Msg) { _ = msg.Respond(receipt.Encode()) }, silent}, client.WithAttemptTimeout(20*time.Millisecond))
 	_, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "a"})

@@ -34,22 +34,22 @@ var (
 
 // facts is the sentinel of a class and its number for HeaderServiceErrorCode; known is false for a class of
 // another format.
-func (c Class) facts() (sentinel error, status int, known bool) {
+func (c Class) facts() (known bool, status int, sentinel error) {
 	switch c {
 	case ClassInvalid:
-		return ErrInvalid, 400, true
+		return true, 400, ErrInvalid
 	case ClassConflict:
-		return ErrConflict, 409, true
+		return true, 409, ErrConflict
 	case ClassFenced:
-		return ErrFenced, 410, true
+		return true, 410, ErrFenced
 	case ClassBusy:
-		return ErrBusy, 429, true
+		return true, 429, ErrBusy
 	case ClassCorrupt:
-		return ErrCorrupt, 500, true
+		return true, 500, ErrCorrupt
 	case ClassUnknown:
-		return ErrUnknown, 504, true
+		return true, 504, ErrUnknown
 	}
-	return nil, 500, false
+	return false, 500, nil
 }
 
 // Code names a refusal for programs; a reason explains it to people. Codes are stable, reasons are not.
@@ -131,7 +131,7 @@ func (e *Error) Error() string {
 
 // Is tells whether target is the sentinel of the error's class.
 func (e *Error) Is(target error) bool {
-	sentinel, _, known := e.Class.facts()
+	known, _, sentinel := e.Class.facts()
 	return known && sentinel == target
 }
 
@@ -182,7 +182,7 @@ func DecodeError(data []byte) *Error {
 	if w.V != Version {
 		return corrupt(fmt.Errorf("format number %d, this program reads %d", w.V, Version))
 	}
-	if _, _, known := w.Error.Class.facts(); !known {
+	if known, _, _ := w.Error.Class.facts(); !known {
 		return corrupt(fmt.Errorf("unknown error class %q", clip(string(w.Error.Class))))
 	}
 	e := &Error{

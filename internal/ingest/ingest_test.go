@@ -271,7 +271,7 @@ func TestUnknownTablesDoNotFloodTheStore(t *testing.T) {
 	l := newLine(t, settings{options: func(o *ingest.Options) { o.UnknownTableInterval = time.Hour }})
 	l.store.Reset()
 	for range 50 {
-		l.refusal(message("node:Nothing", `{}`))
+		require.NotNil(t, l.refusal(message("node:Nothing", `{}`)))
 	}
 	require.LessOrEqual(t, len(l.store.Calls()), 4)
 }

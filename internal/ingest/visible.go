@@ -106,12 +106,6 @@ func (w *waiters) releaseAll() {
 	}
 }
 
-func (w *waiters) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.waiting)
-}
-
 // covers tells whether a view's cuts include the entry of a receipt.
 func covers(v *view, r envelope.Receipt) bool {
 	cut, ok := v.snapshot.Cut(r.Lane, r.Incarnation)

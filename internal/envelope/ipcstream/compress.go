@@ -82,7 +82,7 @@ func decodeLZ4(data []byte, size int) ([]byte, error) {
 	if _, err := io.ReadFull(d, out); err != nil {
 		return nil, err
 	}
-	if n, err := d.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+	if n, err := d.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
 		return nil, errors.Join(errLonger, err)
 	}
 	return out, nil

@@ -194,7 +194,8 @@ func inField(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if below, ok := err.(*fieldError); ok {
+	var below *fieldError
+	if errors.As(err, &below) {
 		return &fieldError{path: name + "." + below.path, err: below.err}
 	}
 	return &fieldError{path: name, err: err}

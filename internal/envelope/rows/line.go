@@ -2,6 +2,7 @@ package rows
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -122,7 +123,8 @@ func (l *lineReader) readRow() error {
 func (l *lineReader) build(dec *jsontext.Decoder) error {
 	b, err := l.d.build(l.table, l.lookup)
 	if err != nil {
-		if e, ok := err.(*envelope.Error); ok && e.Row == envelope.NoRow {
+		var e *envelope.Error
+		if errors.As(err, &e) && e.Row == envelope.NoRow {
 			located := *e
 			located.Row = l.n
 			return &located

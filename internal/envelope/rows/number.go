@@ -41,10 +41,10 @@ func parseDecimal(text, buf []byte) (decimal, error) {
 	d.digits = buf[:0]
 	fraction := false
 	for ; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '.':
+		switch c := text[i]; c {
+		case '.':
 			fraction = true
-		case c == 'e' || c == 'E':
+		case 'e', 'E':
 			d.exp += parseExponent(text[i+1:])
 			i = len(text)
 		default:
