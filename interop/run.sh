@@ -26,5 +26,8 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
 done
 
+echo "== data files: every shape, version and direction"
+interop/shapes/run.sh "$dir"
+
 echo "== objstore on Azurite"
 AZURITE=$dir/node/node_modules/.bin/azurite-blob go test -tags interop ./objstore/azurestore
