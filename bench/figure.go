@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,21 +139,21 @@ func readLines(path string) (lines map[string][]byte, order []string, err error)
 }
 
 // Conditions fills in what is the same for all figures of a run.
-func Conditions(figures []Figure, command string) {
-	commit, machine := commitID(), machineName()
+func Conditions(ctx context.Context, figures []Figure, command string) {
+	commit, machine := commitID(ctx), machineName()
 	for i := range figures {
 		figures[i].Command, figures[i].Commit, figures[i].Machine = command, commit, machine
 	}
 }
 
 // commitID is the tree that is measured; "+" marks uncommitted changes.
-func commitID() string {
-	head, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+func commitID(ctx context.Context) string {
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "unknown"
 	}
 	id := strings.TrimSpace(string(head))
-	if changed, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no", "--", "*.go", "go.mod").Output(); err != nil || len(changed) > 0 {
+	if changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", "*.go", "go.mod").Output(); err != nil || len(changed) > 0 {
 		id += "+"
 	}
 	return id

@@ -23,7 +23,6 @@ type chunk struct {
 }
 
 func (c chunk) table() *wal.BatchTable { return &c.batch.Tables[c.part] }
-func (c chunk) rows() int              { return len(c.table().Ops) }
 
 // tableInput is one table's part of a cut, in lane order. A key lives in one
 // lane, so the order between lanes does not matter.

@@ -29,10 +29,7 @@ func (f *Folder) Run(ctx context.Context) error {
 		started := time.Now()
 		report, err := f.FoldOnce(ctx)
 		lanes.log(ctx, f, report.Lanes)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err != nil {
 			if err = f.recover(ctx, err, wait.NextBackOff()); err != nil {
 				return err
 			}
@@ -57,8 +54,14 @@ func (f *Folder) newBackoff() *backoff.ExponentialBackOff {
 }
 
 // recover waits and makes a new publisher when the old one is used up. It
-// returns the error when going on makes no sense.
+// returns the error when going on makes no sense, and nil when a stop was asked
+// for, of which the error is then a consequence.
 func (f *Folder) recover(ctx context.Context, cause error, wait time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+	}
 	if errors.Is(cause, ErrFenced) || corrupt(cause) {
 		return cause
 	}

@@ -93,7 +93,7 @@ func (f flags) run(ctx context.Context) error {
 		}
 		figures = append(figures, found...)
 	}
-	bench.Conditions(figures, strings.TrimSpace("go run ./bench/cmd/bench "+strings.Join(os.Args[1:], " ")))
+	bench.Conditions(ctx, figures, strings.TrimSpace("go run ./bench/cmd/bench "+strings.Join(os.Args[1:], " ")))
 	for _, figure := range figures {
 		fmt.Println(figure)
 	}
