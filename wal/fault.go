@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -23,8 +24,10 @@ type fault struct {
 
 	mu  sync.Mutex
 	err error // first permanent fault
-	// background is the last background error, cleared by a flush that succeeds.
-	background error
+	// ended is the error of the last flush event, nil when it succeeded.
+	ended error
+	// flush is set while flushes fail.
+	flush error
 }
 
 func newFault() *fault {
@@ -67,20 +70,36 @@ func (f *fault) get() error {
 	return f.err
 }
 
+// setFlush notes how a flush ended. An error may be none (a flush that found
+// nothing to write has one too); a real one is reported again by setBackground.
+func (f *fault) setFlush(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = err
+	if err == nil {
+		f.flush = nil
+	}
+}
+
+// setBackground takes an error of a flush or a compaction. Pebble repeats a
+// flush until it succeeds, and until then admission is held back. A compaction
+// that fails costs space and is repeated later; it holds nothing back.
 func (f *fault) setBackground(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.background = err
+	if f.ended != nil && errors.Is(err, f.ended) {
+		f.flush = err
+	}
 }
 
-// storage gives the background error that holds admission back for now.
+// storage gives the flush error that holds admission back for now.
 func (f *fault) storage() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.background == nil {
+	if f.flush == nil {
 		return nil
 	}
-	return fmt.Errorf("wal: storage: %w", f.background)
+	return fmt.Errorf("wal: storage: %w", f.flush)
 }
 
 // attempt makes a call into the storage engine that may be stopped inside it,
@@ -127,11 +146,7 @@ func (l *Log) listener() *pebble.EventListener {
 			l.metrics.storageError()
 			l.opts.Logger.Warn("wal storage error", "error", err)
 		},
-		FlushEnd: func(info pebble.FlushInfo) {
-			if info.Err == nil {
-				l.fault.setBackground(nil)
-			}
-		},
+		FlushEnd: func(info pebble.FlushInfo) { l.fault.setFlush(info.Err) },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			l.fault.set(fmt.Errorf("%w: %s: %w", ErrCorrupt, info.Path, info.Details))
 		},

@@ -25,7 +25,11 @@ const poisonEnv = "FOLDLINE_WAL_TEST_POISON"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(poisonEnv); name != "" {
-		if err := playPoison(name); err != nil {
+		play := children[name]
+		if play == nil {
+			play = func() error { return playPoison(name) }
+		}
+		if err := play(); err != nil {
 			fmt.Println("FAIL:", err)
 			os.Exit(1)
 		}
@@ -34,6 +38,9 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// children are scenarios of other files.
+var children = map[string]func() error{}
 
 // poisons are the operations whose failure ends the log.
 var poisons = map[string]struct {
