@@ -5,6 +5,7 @@
 #   make lint      formatting, vet and the linters of .golangci.yml
 #   make interop   LanceDB (Node) and pylance (Python) read and write the tables that we write
 #   make generate  Go code from the .proto files (needs protoc)
+#   make disk      the log on a small tmpfs that fills up (needs root or user namespaces)
 #   make fuzz      every fuzz target for FUZZTIME (default 20s) each
 #   make bench     acks, pipeline and publish beside their peers, into bench/results/summary.jsonl
 #   make microbench the benchmarks beside the code
@@ -19,7 +20,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint interop generate fuzz bench microbench fmt clean
+.PHONY: help run test lint interop generate disk fuzz bench microbench fmt clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -45,6 +46,9 @@ generate:
 	mkdir -p $(BIN)
 	$(GO) build -modfile=tools/go.mod -o $(BIN)/ google.golang.org/protobuf/cmd/protoc-gen-go
 	PATH=$(BIN):$$PATH $(GO) generate ./...
+
+disk:
+	$(GO) test -tags tmpfs -run DiskFills -v ./wal
 
 fuzz:
 	@set -e; for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \

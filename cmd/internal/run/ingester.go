@@ -50,7 +50,7 @@ type ingester struct {
 func newIngester(ctx context.Context, p *parts) (*ingester, error) {
 	log, err := wal.Open(ctx, wal.Options{
 		Dir: p.cfg.WAL.Dir, Graph: p.cfg.Graph, Lane: p.cfg.Lane, MaxBytes: int64(p.cfg.WAL.MaxBytes),
-		DedupeWindow: p.cfg.Dedupe.Window, DedupeMax: p.cfg.Dedupe.Max,
+		DedupeWindow: p.cfg.Dedupe.Window, DedupeMax: p.cfg.Dedupe.Max, AcceptLoss: p.cfg.AcceptLoss,
 		Logger: p.log, Meter: p.deps.Telemetry.Meter("wal"), Clock: p.deps.Clock,
 	})
 	if err != nil {
@@ -70,6 +70,12 @@ func (i *ingester) begin(ctx context.Context) error {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)
 	}
 	i.log.Info("lane epoch claimed", "lane", claim.Lane, "incarnation", claim.Incarnation, "epoch", epoch)
+	if i.cfg.AcceptLoss {
+		// What the lane's other log remembers of message ids is not known here.
+		if err := i.wal.MarkLoss(); err != nil {
+			return fmt.Errorf("lane %d: %w", claim.Lane, err)
+		}
+	}
 	if err := i.wal.Begin(wal.Epoch(epoch)); err != nil {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)
 	}
