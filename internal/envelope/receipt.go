@@ -60,6 +60,37 @@ type wireReceipt struct {
 // Encode is the JSON of the receipt, with the format number. The sequence is a decimal string, because it needs
 // more bits than a JSON number is sure to keep.
 func (r Receipt) Encode() []byte {
+	if r.Rejected == nil && r.DedupeSince.IsZero() && r.State == StateDurable && validToken(r.Graph) && validToken(r.Incarnation) {
+		return r.encodePlain()
+	}
+	return r.encode()
+}
+
+// encodePlain is encode for the receipt that nearly every ack carries; reflection took a tenth of the ack path.
+func (r Receipt) encodePlain() []byte {
+	b := make([]byte, 0, 192)
+	b = append(b, `{"v":1,"graph":"`...)
+	b = append(b, r.Graph...)
+	b = append(b, `","lane":`...)
+	b = strconv.AppendUint(b, uint64(r.Lane), 10)
+	b = append(b, `,"inc":"`...)
+	b = append(b, r.Incarnation...)
+	b = append(b, `","epoch":`...)
+	b = strconv.AppendUint(b, r.Epoch, 10)
+	b = append(b, `,"seq":"`...)
+	b = strconv.AppendUint(b, r.Seq, 10)
+	b = append(b, `","rows":`...)
+	b = strconv.AppendInt(b, int64(r.Rows), 10)
+	if r.Dropped != 0 {
+		b = append(b, `,"dropped":`...)
+		b = strconv.AppendInt(b, int64(r.Dropped), 10)
+	}
+	b = append(b, `,"duplicate":`...)
+	b = strconv.AppendBool(b, r.Duplicate)
+	return append(b, `,"state":"durable"}`...)
+}
+
+func (r Receipt) encode() []byte {
 	w := wireReceipt{
 		V: Version, Graph: r.Graph, Lane: r.Lane, Incarnation: r.Incarnation, Epoch: r.Epoch,
 		Seq: strconv.FormatUint(r.Seq, 10), Rows: r.Rows, Dropped: r.Dropped, Duplicate: r.Duplicate,
