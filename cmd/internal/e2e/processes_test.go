@@ -94,6 +94,7 @@ func (l *cluster) finish() {
 
 // Ingester and folder are separate processes; each is killed, the standby takes over, and nothing is lost or doubled.
 func TestFailoverOfSeparateProcesses(t *testing.T) {
+	t.Parallel()
 	l := startCluster(t)
 	active := l.start(folderChild, kill{At: []string{"commit." + routes + ".after"}, Nth: 5})
 	l.produce()
@@ -119,6 +120,7 @@ func TestFailoverOfSeparateProcesses(t *testing.T) {
 
 // A folder that stands still before any of its steps and wakes up after a takeover changes nothing any more (X2).
 func TestPausedFolderIsFenced(t *testing.T) {
+	t.Parallel()
 	l := startCluster(t)
 	first := l.start(folderChild, kill{})
 	l.produce()
