@@ -144,13 +144,29 @@ func (c *committer) resolve(ctx context.Context, latest *Table) (*Transaction, e
 	}
 	var vectors []uint64
 	for _, theirs := range c.theirs {
-		v := judge(c.tx.Op, theirs.Tx)
+		v, err := c.judge(ctx, latest, theirs)
+		if err != nil {
+			return nil, err
+		}
 		if v.class != nil {
 			return nil, fmt.Errorf("%w: version %d (%s): %s", v.class, theirs.Version, theirs.Tx.kind(), v.reason)
 		}
 		vectors = append(vectors, v.vectors...)
 	}
 	return c.rebase(ctx, latest, vectors)
+}
+
+// judge applies the matrix, and where it ends at two key filters, the caller's knowledge of its keys.
+func (c *committer) judge(ctx context.Context, latest *Table, theirs Committed) (verdict, error) {
+	v := judge(c.tx.Op, theirs.Tx)
+	if !v.filters || c.o.SameKey == nil {
+		return v, nil
+	}
+	same, err := c.o.SameKey(ctx, latest, theirs)
+	if err != nil || same {
+		return v, err
+	}
+	return judgeVectors(c.tx.Op, theirs.Tx.Op), nil
 }
 
 // base returns the version that the transaction was planned on.

@@ -12,6 +12,8 @@ type verdict struct {
 	// class is ErrConflict or ErrIncompatible, nil without a conflict.
 	class  error
 	reason string
+	// filters tells a conflict that two key filters of the same fields are the only reason for.
+	filters bool
 	// vectors are fragments of ours whose deletion vector theirs changed: the rebase must merge them.
 	vectors []uint64
 }
@@ -167,7 +169,9 @@ func judgeVectors(ours, theirs Operation) verdict {
 func judgeKeys(ours, theirs *Update) verdict {
 	if ours.Filter != nil {
 		if conflict, reason := ours.Filter.conflicts(theirs.Filter); conflict {
-			return retryable(reason)
+			v := retryable(reason)
+			v.filters = theirs.Filter != nil && slices.Equal(ours.Filter.FieldIDs, theirs.Filter.FieldIDs)
+			return v
 		}
 	}
 	return judgeVectors(ours, theirs)

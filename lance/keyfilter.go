@@ -23,6 +23,22 @@ type KeyFilter struct {
 // IsExact reports whether the filter has the exact form.
 func (f *KeyFilter) IsExact() bool { return f.Bloom == nil }
 
+// Has returns a membership test by key hash; false is certain, true is certain for the exact form. A Bloom filter without a whole
+// block answers true for everything.
+func (f *KeyFilter) Has() func(hash uint64) bool {
+	if !f.IsExact() {
+		if len(f.Bloom.Bits) < 32 {
+			return func(uint64) bool { return true }
+		}
+		return f.Bloom.Has
+	}
+	set := make(map[uint64]struct{}, len(f.Exact))
+	for _, h := range f.Exact {
+		set[h] = struct{}{}
+	}
+	return func(hash uint64) bool { _, ok := set[hash]; return ok }
+}
+
 // Parameters of the only Bloom filter shape that the engine writes, and compares without a conflict.
 const (
 	BloomBytes       = 32768

@@ -21,6 +21,10 @@ type CommitOptions struct {
 	SetMetadata map[string]string
 	// Check is asked before each put, ahead of the conflict rules; its error ends the commit.
 	Check func(ctx context.Context, a Attempt) error
+	// SameKey decides about an Update of theirs whose key filter the format's rule finds in conflict with ours: whether theirs really
+	// inserted a key that ours inserts. The rule compares single bits, so that any two large sets conflict; who knows its own keys can
+	// ask the filter for each and look at their rows. latest is the version that ours would be put on top of. nil keeps the rule.
+	SameKey func(ctx context.Context, latest *Table, theirs Committed) (bool, error)
 	// MaxAttempts bounds the puts; zero is 20, one is no retry.
 	MaxAttempts int
 	// AssumeLatest leaves out the LIST after the put. It is for tables whose old versions only the caller deletes, and who checks

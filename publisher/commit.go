@@ -26,13 +26,18 @@ type attempt struct {
 	base     *lance.Table
 	tx       *lance.Transaction
 	affected map[uint64]*roaring.Bitmap
+	// keys gives the keys that tx relies on being absent, for an exact look at a race of inserts.
+	keys func(context.Context) (fence.KeySet, error)
 	// amendment names the verdicts that differ from the record, lost are those rows.
 	amendment string
 	lost      []Reject
 }
 
-func planned(t *recordTable, base *lance.Table) attempt {
-	return attempt{base: base, tx: t.tx, affected: t.affected}
+func (p *Publisher) planned(rec *record, t *recordTable, base *lance.Table) attempt {
+	return attempt{base: base, tx: t.tx, affected: t.affected, keys: func(ctx context.Context) (fence.KeySet, error) {
+		r := &rebuild{p: p, rec: rec, t: t, latest: base, fragments: t.update().NewFragments}
+		return r.absentKeys(ctx)
+	}}
 }
 
 // committed is a table that holds the fold.
@@ -99,6 +104,7 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 	p.step("commit.%s.before", t.key)
 	guard := fence.Guard(p.epoch, p.authority)
 	done, err := a.base.Commit(ctx, a.tx, lance.CommitOptions{Affected: a.affected, SetMetadata: metadata, Clock: p.o.Clock,
+		SameKey: fence.SameKey(a.keys),
 		Check: func(ctx context.Context, x lance.Attempt) error {
 			if holds(x.Latest, rec) {
 				return errLanded

@@ -51,7 +51,7 @@ func (p *Publisher) publish(ctx context.Context, rec *record, bases map[heads.Ta
 		return nil, err
 	}
 	p.step("record.after")
-	return p.complete(ctx, rec, func(t *recordTable) (attempt, error) { return planned(t, bases[t.id]), nil })
+	return p.complete(ctx, rec, func(t *recordTable) (attempt, error) { return p.planned(rec, t, bases[t.id]), nil })
 }
 
 // putRecord writes the record before any table commit. A lost answer is settled by reading it back.

@@ -145,7 +145,7 @@ func (p *Publisher) resume(ctx context.Context, rec *record, t *recordTable, lat
 	if err != nil {
 		return attempt{}, err
 	}
-	return planned(t, base), nil
+	return p.planned(rec, t, base), nil
 }
 
 // checkFiles makes sure that a completed commit names no file that is gone: such a version could not be read by anybody.

@@ -21,14 +21,11 @@ func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, lat
 	if done, err := p.landed(ctx, rec, t, latest); err != nil || done {
 		return attempt{}, errors.Join(err, errIf(done, errLanded))
 	}
-	deletes, err := p.readDeleteKeys(ctx, t.deleteKeys)
-	if err != nil {
-		return attempt{}, err
-	}
 	r := &rebuild{p: p, rec: rec, t: t, latest: latest, fragments: t.update().NewFragments}
-	if err := r.readKeys(ctx, deletes); err != nil {
+	if err := r.readKeys(ctx); err != nil {
 		return attempt{}, err
 	}
+	var err error
 	if r.found, err = fence.FindRows(ctx, latest, r.keys); err != nil {
 		return attempt{}, err
 	}
@@ -63,8 +60,23 @@ type place struct {
 	offset   uint32
 }
 
-// readKeys reads the keys of the uploaded rows.
-func (r *rebuild) readKeys(ctx context.Context, deletes []string) error {
+// absentKeys are the keys that the recorded transaction relies on being absent: those that its own filter holds. One too many, from a
+// bloom, is of no harm: it is compared with real keys.
+func (r *rebuild) absentKeys(ctx context.Context) (fence.KeySet, error) {
+	if err := r.readKeys(ctx); err != nil {
+		return nil, err
+	}
+	has := r.t.update().Filter.Has()
+	for k, h := range r.keys {
+		if !has(h) {
+			delete(r.keys, k)
+		}
+	}
+	return r.keys, nil
+}
+
+// readKeys reads the keys of the uploaded rows and of the deletes.
+func (r *rebuild) readKeys(ctx context.Context) error {
 	r.keys, r.strict = fence.KeySet{}, make(map[place]string, len(r.t.strict))
 	for _, s := range r.t.strict {
 		r.strict[place{s.Fragment, s.Offset}] = ""
@@ -89,6 +101,10 @@ func (r *rebuild) readKeys(ctx context.Context, deletes []string) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	deletes, err := r.p.readDeleteKeys(ctx, r.t.deleteKeys)
 	if err != nil {
 		return err
 	}
@@ -203,7 +219,8 @@ func (r *rebuild) transaction(ctx context.Context) (attempt, error) {
 	}
 	tx := lance.NewTransaction(r.latest, update)
 	tx.Properties = r.p.properties(r.rec, r.t.id)
-	return attempt{base: r.latest, tx: tx, affected: rows}, nil
+	known := func(context.Context) (fence.KeySet, error) { return absent, nil }
+	return attempt{base: r.latest, tx: tx, affected: rows, keys: known}, nil
 }
 
 // newestOf opens the newest version of a table of the graph.
