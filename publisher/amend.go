@@ -56,21 +56,19 @@ func decodeAmendment(path string, data []byte) ([]Reject, error) {
 	return rejects, nil
 }
 
-// commitRejects commits the dead letters after every other table: the record's rejects and what the amendments of committed tables
-// add. It returns nil when there are none, and how many rows they are.
-func (p *Publisher) commitRejects(ctx context.Context, rec *record, results []committed, start func(*recordTable) (attempt, error)) (*committed, int, error) {
-	var lost []Reject
-	for _, r := range results {
-		lost = append(lost, r.lost...)
+// commitRejects commits the dead letters after every other table: the record's rejects, what the amendments of committed tables add, and all
+// rows of tables that were given up. It is the decision about those. It returns nil when there are none, and how many rows they are.
+func (p *Publisher) commitRejects(ctx context.Context, rec *record, results []committed, start starter) (*committed, int, error) {
+	more, err := p.moreRejects(ctx, rec, results)
+	if err != nil {
+		return nil, 0, err
 	}
-	count := int(rec.rejectCount) + len(lost)
-	if rec.rejects == nil && len(lost) == 0 {
+	if rec.rejects == nil && len(more) == 0 {
 		return nil, 0, nil
 	}
 	t := rec.rejects
-	if len(lost) > 0 {
-		var err error
-		if t, err = p.addRejects(ctx, rec, lost); err != nil {
+	if len(more) > 0 {
+		if t, err = p.addRejects(ctx, rec, more); err != nil {
 			return nil, 0, err
 		}
 		start = func(t *recordTable) (attempt, error) {
@@ -81,8 +79,30 @@ func (p *Publisher) commitRejects(ctx context.Context, rec *record, results []co
 			return p.replan(ctx, rec, t, latest)
 		}
 	}
-	done, err := p.commitTable(ctx, rec, t, start)
-	return &done, count, err
+	decision := *t
+	decision.givenUp = formatGivenUp(results)
+	done, err := p.commitTable(ctx, rec, &decision, start)
+	if err == nil && done.givenUp != nil {
+		err = fmt.Errorf("%w: the dead letters cannot be committed: %w", ErrCorrupt, done.givenUp)
+	}
+	return &done, int(rec.rejectCount) + len(more), err
+}
+
+// moreRejects are rejects beyond the record's.
+func (p *Publisher) moreRejects(ctx context.Context, rec *record, results []committed) ([]Reject, error) {
+	var more []Reject
+	for i, r := range results {
+		more = append(more, r.lost...)
+		if r.givenUp == nil {
+			continue
+		}
+		rows, err := p.unavailableRows(ctx, rec, &rec.tables[i], r.givenUp)
+		if err != nil {
+			return nil, err
+		}
+		more = append(more, rows...)
+	}
+	return more, nil
 }
 
 // addRejects returns the record's part for the dead letters with the lost rows as one more fragment.

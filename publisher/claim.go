@@ -57,7 +57,55 @@ func (p *Publisher) claim(ctx context.Context, owner string) error {
 		return err
 	}
 	p.step("recover.after")
-	return nil
+	return p.suspendBarred(ctx)
+}
+
+// suspendBarred publishes that tables without a barrier take no more rows.
+func (p *Publisher) suspendBarred(ctx context.Context) error {
+	var ids []heads.TableID
+	for id, why := range p.barred {
+		t, ok := p.snap.TableByID(id)
+		if ok && usable(t.Head.State) {
+			ids = append(ids, id)
+			p.inst.suspended.Add(ctx, 1)
+			p.o.Logger.ErrorContext(ctx, "table is suspended, it takes no barrier", "table", t.Key, "error", why)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return p.alter(ctx, heads.KindSuspend, func(next *heads.Snapshot, _ *heads.GraphCommit) error {
+		for _, id := range ids {
+			if t, ok := next.TableByID(id); ok && usable(t.Head.State) {
+				t.Head.State = heads.StateSuspended
+				next.SetTable(t)
+			}
+		}
+		return nil
+	})
+}
+
+// usable tells states in which a table takes folds.
+func usable(s heads.State) bool { return s == heads.StateLive || s == heads.StateDuplicateKeys }
+
+// alter makes one graph commit under the epoch that changes heads outside of a fold.
+func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Snapshot, *heads.GraphCommit) error) error {
+	id, err := p.mintID()
+	if err != nil {
+		return err
+	}
+	s, err := p.commit(ctx, p.snap, change{id: id, kind: kind, actor: p.snap.FolderOwner,
+		apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+			if err := p.owns(next); err != nil {
+				return err
+			}
+			return apply(next, commit)
+		}})
+	if err != nil {
+		return err
+	}
+	p.snap = s
+	return p.owns(s)
 }
 
 // takeEpoch raises epoch:folder. Of racing claims each gets its own number; the highest owns.
@@ -80,9 +128,10 @@ func (p *Publisher) takeEpoch(ctx context.Context, owner string) error {
 }
 
 // barriers raises the epoch on every table that a fold could commit to, touched by the last one or not: a stale folder may hold a
-// commit to any of them. It returns the version of each that carries the barrier.
+// commit to any of them. It returns the version of each that carries the barrier. A table that cannot take one is suspended: what a
+// stale folder still commits there is never published.
 func (p *Publisher) barriers(ctx context.Context) (map[heads.TableID]*lance.Table, error) {
-	tables := make([]*lance.Table, len(p.snap.Tables))
+	tables, barred := make([]*lance.Table, len(p.snap.Tables)), make([]error, len(p.snap.Tables))
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, t := range p.snap.Tables {
@@ -91,7 +140,10 @@ func (p *Publisher) barriers(ctx context.Context) (map[heads.TableID]*lance.Tabl
 		}
 		g.Go(func() error {
 			var err error
-			tables[i], err = p.barrier(ctx, t)
+			if tables[i], err = p.barrier(ctx, t); unavailable(err) && !t.System {
+				tables[i], barred[i] = nil, err
+				return nil
+			}
 			return err
 		})
 	}
@@ -99,9 +151,13 @@ func (p *Publisher) barriers(ctx context.Context) (map[heads.TableID]*lance.Tabl
 		return nil, err
 	}
 	out := make(map[heads.TableID]*lance.Table)
+	p.barred = map[heads.TableID]error{}
 	for i, t := range p.snap.Tables {
 		if tables[i] != nil {
 			out[t.ID] = tables[i]
+		}
+		if barred[i] != nil {
+			p.barred[t.ID] = barred[i]
 		}
 	}
 	return out, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/foldline/foldline/fence"
@@ -48,14 +49,20 @@ type committed struct {
 	state       heads.State
 	amendment   string
 	lost        []Reject
+	// givenUp says why the table does not hold the fold: its rows become rejects and its head stays. nil otherwise.
+	givenUp error
 }
 
 // holds tells whether a version's metadata names the fold: every later version of any engine carries it.
 func holds(t *lance.Table, rec *record) bool { return t.Metadata()[fence.MetaFold] == rec.name() }
 
-// commitTable commits one table's part of a fold at most once.
-func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable, start func(*recordTable) (attempt, error)) (committed, error) {
+// starter gives the first attempt of a table, or errLanded.
+type starter func(*recordTable) (attempt, error)
+
+// commitTable commits one table's part of a fold at most once. A table that cannot take it is given up, which is no error here.
+func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable, start starter) (committed, error) {
 	ctx, end := p.inst.span(ctx, "foldline.commit", attribute.String("table", t.key))
+	patience := p.o.Clock().Add(p.o.SuspendAfter)
 	a, err := start(t)
 	for round := 1; ; round++ {
 		var c committed
@@ -70,10 +77,21 @@ func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable
 			c, err = p.locate(ctx, rec, t)
 			end(err)
 			return c, err
-		case !again(err), round == commitRounds:
+		case unavailable(err), transient(err) && t.key != heads.RejectsKey && !p.o.Clock().Before(patience):
+			end(err)
+			return p.giveUp(ctx, rec, t, err), nil
+		case again(err) && round < commitRounds, transient(err) && t.key != heads.RejectsKey:
+		default:
 			err = fmt.Errorf("commit table %q: %w", t.key, err)
 			end(err)
 			return committed{}, err
+		}
+		if transient(err) {
+			if down := p.storeIsDown(ctx, rec); down != nil {
+				err = fmt.Errorf("commit table %q: %w", t.key, errors.Join(err, down))
+				end(err)
+				return committed{}, err
+			}
 		}
 		p.inst.conflicts.Add(ctx, 1)
 		p.o.Logger.InfoContext(ctx, "table commit is planned again", "table", t.key, "fold", rec.fold, "error", err)
@@ -95,11 +113,38 @@ func again(err error) bool {
 		errors.Is(err, lance.ErrUnknownOutcome) || errors.Is(err, objstore.ErrUnknownOutcome)
 }
 
+// transient tells errors that may pass: of the store, on this table. They are waited out for SuspendAfter.
+func transient(err error) bool {
+	if err == nil || again(err) || unavailable(err) {
+		return false
+	}
+	for _, class := range []error{fence.ErrFenced, ErrCorrupt, heads.ErrCorrupt, ErrFormat, heads.ErrFormat, ErrInvalid, lance.ErrInvalid,
+		fence.ErrNullKey, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, class) {
+			return false
+		}
+	}
+	return true
+}
+
+// storeIsDown tells a store that fails for everything from one that fails for a table: only the latter is waited out here. It writes and removes
+// a small object beside the record.
+func (p *Publisher) storeIsDown(ctx context.Context, rec *record) error {
+	key := heads.Join(p.o.Root, besidePath(rec.name())+"probe-"+uuid.NewString())
+	if err := p.o.Store.Put(ctx, key, []byte("probe")); err != nil {
+		return err
+	}
+	return p.o.Store.Delete(ctx, key)
+}
+
 // try makes one commit call.
 func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a attempt) (committed, error) {
 	metadata, err := p.metadata(rec, t.id, a.amendment)
 	if err != nil {
 		return committed{}, err
+	}
+	if t.key == heads.RejectsKey {
+		metadata[fence.MetaGivenUp] = t.givenUp
 	}
 	p.step("commit.%s.before", t.key)
 	guard := fence.Guard(p.epoch, p.authority)

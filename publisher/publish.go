@@ -51,7 +51,7 @@ func (p *Publisher) publish(ctx context.Context, rec *record, bases map[heads.Ta
 		return nil, err
 	}
 	p.step("record.after")
-	return p.complete(ctx, rec, func(t *recordTable) (attempt, error) { return p.planned(rec, t, bases[t.id]), nil })
+	return p.complete(ctx, rec, nil, func(t *recordTable) (attempt, error) { return p.planned(rec, t, bases[t.id]), nil })
 }
 
 // putRecord writes the record before any table commit. A lost answer is settled by reading it back.
@@ -75,16 +75,21 @@ func (p *Publisher) putRecord(ctx context.Context, rec *record) error {
 	return errors.Join(err, readErr)
 }
 
-// complete commits what a record says and has not landed, dead letters last, and publishes. start gives each table's first attempt, or
-// errLanded. It is the one path of a publish and of a recovery, and doing it twice changes nothing.
-func (p *Publisher) complete(ctx context.Context, rec *record, start func(*recordTable) (attempt, error)) (*Published, error) {
+// complete commits what a record says and has not landed, dead letters last, and publishes. given are tables that the dead letters have
+// already decided on. It is the one path of a publish and of a recovery, and doing it twice changes nothing.
+func (p *Publisher) complete(ctx context.Context, rec *record, given map[heads.TableID]bool, start starter) (*Published, error) {
 	results := make([]committed, len(rec.tables))
 	var g errgroup.Group // no shared context: one table's error must not leave others in doubt
 	g.SetLimit(parallel)
 	for i := range rec.tables {
+		t := &rec.tables[i]
+		if given[t.id] {
+			results[i] = p.giveUp(ctx, rec, t, errGivenUp)
+			continue
+		}
 		g.Go(func() error {
 			var err error
-			results[i], err = p.commitTable(ctx, rec, &rec.tables[i], start)
+			results[i], err = p.commitTable(ctx, rec, t, start)
 			return err
 		})
 	}
@@ -146,6 +151,11 @@ func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, r
 		t, ok := next.TableByID(r.id)
 		if !ok || t.Head.Version != r.headVersion {
 			return fmt.Errorf("%w: head of table %q is version %d, the fold was planned on %d", ErrConflict, t.Key, t.Head.Version, r.headVersion)
+		}
+		if r.givenUp != nil {
+			t.Head.State = r.state
+			next.SetTable(t)
+			continue
 		}
 		moveHead(next, commit, t, r.table, r.state)
 	}

@@ -18,6 +18,7 @@ type Publisher struct {
 	snap      *heads.Snapshot
 	nextFold  uint64
 	recovered *Published
+	barred    map[heads.TableID]error // tables that took no barrier, and why
 	// leftovers are objects of the published fold, expired those of folds before it, which Tidy removes.
 	leftovers, expired []string
 	untidy             bool // Tidy is due

@@ -36,6 +36,8 @@ type recordTable struct {
 	deleteKeys                 string
 	strict                     []StrictRow
 	inserted, updated, deleted uint64
+	// givenUp is what a commit of the dead letters says beside its rows; it is no part of the record.
+	givenUp string
 }
 
 func (t *recordTable) update() *lance.Update { return t.tx.Op.(*lance.Update) }

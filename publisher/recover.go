@@ -90,12 +90,25 @@ func (p *Publisher) finish(ctx context.Context, name string, tables map[heads.Ta
 		return fmt.Errorf("%w: record %s is of graph %q, this is %q", ErrCorrupt, name, rec.graph, p.snap.Graph)
 	}
 	p.o.Logger.InfoContext(ctx, "completing a recorded fold", "fold", rec.fold, "record", name, "epoch", p.epoch)
-	p.recovered, err = p.complete(ctx, rec, func(t *recordTable) (attempt, error) { return p.resume(ctx, rec, t, tables[t.id]) })
+	given, err := p.decisions(rec, tables)
+	if err != nil {
+		return err
+	}
+	p.recovered, err = p.complete(ctx, rec, given, func(t *recordTable) (attempt, error) { return p.resume(ctx, rec, t, tables[t.id]) })
 	if err != nil {
 		return fmt.Errorf("publisher: complete fold %s: %w", name, err)
 	}
 	p.inst.recoveries.Add(ctx, 1)
 	return nil
+}
+
+// decisions are the tables that a fold gave up, by its dead letters.
+func (p *Publisher) decisions(rec *record, tables map[heads.TableID]*lance.Table) (map[heads.TableID]bool, error) {
+	head, ok := p.snap.Table(heads.RejectsKey)
+	if !ok {
+		return nil, fmt.Errorf("%w: no dead letters", heads.ErrCorrupt)
+	}
+	return decided(tables[head.ID], rec)
 }
 
 // witness tells which fold a table holds: its metadata says so. When somebody replaced the metadata, the transactions above the head
@@ -129,8 +142,8 @@ func errIf(cond bool, err error) error {
 
 // resume prepares the commit of a recorded table that may have landed already.
 func (p *Publisher) resume(ctx context.Context, rec *record, t *recordTable, latest *lance.Table) (attempt, error) {
-	if latest == nil { // not enrolled any more, or new since the barriers: neither can be
-		return attempt{}, fmt.Errorf("%w: record %s names table %q, which has no barrier", ErrCorrupt, rec.name(), t.key)
+	if latest == nil {
+		return attempt{}, fmt.Errorf("no barrier could be put on table %q: %w", t.key, errors.Join(lance.ErrUnsupported, p.barred[t.id]))
 	}
 	if done, err := p.landed(ctx, rec, t, latest); err != nil || done {
 		return attempt{}, errors.Join(err, errIf(done, errLanded))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 
@@ -20,6 +21,9 @@ import (
 func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, latest *lance.Table) (attempt, error) {
 	if done, err := p.landed(ctx, rec, t, latest); err != nil || done {
 		return attempt{}, errors.Join(err, errIf(done, errLanded))
+	}
+	if err := p.checkReplaced(ctx, t, latest); err != nil {
+		return attempt{}, err
 	}
 	r := &rebuild{p: p, rec: rec, t: t, latest: latest, fragments: t.update().NewFragments}
 	if err := r.readKeys(ctx); err != nil {
@@ -39,6 +43,24 @@ func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, lat
 	a.lost = r.lost
 	a.amendment, err = p.putAmendment(ctx, rec, t, r.lost)
 	return a, err
+}
+
+// checkReplaced refuses to fold onto a table that was overwritten or restored since the plan, or lost its key.
+func (p *Publisher) checkReplaced(ctx context.Context, t *recordTable, latest *lance.Table) error {
+	for v := latest.Version(); v > t.baseVersion; v-- {
+		_, tx, err := versionAndTransaction(ctx, latest, v)
+		if err != nil {
+			return err
+		}
+		if tx != nil && replaces(tx) {
+			return fmt.Errorf("%w: table %q was replaced by version %d (%s)", lance.ErrIncompatible, t.key, v, tx.Op.Kind())
+		}
+	}
+	registered, ok := p.snap.TableByID(t.id)
+	if !ok || !slices.Equal(latest.Schema().PrimaryKey(), registered.PrimaryKey) {
+		return fmt.Errorf("%w: the primary key of table %q is %v now", lance.ErrIncompatible, t.key, latest.Schema().PrimaryKey())
+	}
+	return nil
 }
 
 // rebuild is the work of one replan.

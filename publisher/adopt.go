@@ -1,0 +1,173 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/foldline/foldline/fence"
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+)
+
+// adoption is what the heads should say of a table that other writers have moved on.
+type adoption struct {
+	id    heads.TableID
+	from  uint64       // head version it was judged against
+	table *lance.Table // nil = the version stays
+	state heads.State
+}
+
+// Adopt publishes what other writers have committed since the heads were last moved, one graph commit for all tables: the newest version
+// that is reached without an overwrite or a restore. A table with one of those above its head is frozen as replaced. Call it between folds, for idle
+// tables too, and when a head version is gone. It costs one LIST for each table when nothing has changed.
+func (p *Publisher) Adopt(ctx context.Context) (*heads.Snapshot, error) {
+	snap, err := p.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*adoption, len(snap.Tables))
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i, t := range snap.Tables {
+		if folded(t) && usable(t.Head.State) {
+			g.Go(func() (err error) {
+				found[i], err = p.judgeNewest(ctx, t)
+				return err
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("publisher: adopt: %w", err)
+	}
+	found = slices.DeleteFunc(found, func(a *adoption) bool { return a == nil })
+	if len(found) == 0 {
+		return snap, nil
+	}
+	err = p.alter(ctx, heads.KindAdopt, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+		return applyAdoptions(next, commit, found)
+	})
+	return p.snap, err
+}
+
+func applyAdoptions(next *heads.Snapshot, commit *heads.GraphCommit, found []*adoption) error {
+	for _, a := range found {
+		t, ok := next.TableByID(a.id)
+		if !ok || t.Head.Version != a.from {
+			return fmt.Errorf("%w: head of table %q is version %d, it was version %d", ErrConflict, t.Key, t.Head.Version, a.from)
+		}
+		if a.table != nil {
+			moveHead(next, commit, t, a.table, a.state)
+			continue
+		}
+		t.Head.State = a.state
+		next.SetTable(t)
+	}
+	return nil
+}
+
+// judgeNewest reads what stands above a head; nil when nothing does.
+func (p *Publisher) judgeNewest(ctx context.Context, t heads.Table) (*adoption, error) {
+	root := heads.Join(p.o.Root, t.Path)
+	newest, err := lance.LatestVersion(ctx, p.o.Store, root)
+	if err != nil || newest <= t.Head.Version {
+		return nil, err
+	}
+	latest, err := lance.OpenVersion(ctx, p.o.Store, root, newest)
+	if err != nil {
+		return nil, err
+	}
+	a := &adoption{id: t.ID, from: t.Head.Version, state: t.Head.State}
+	for v := t.Head.Version + 1; v <= newest; v++ {
+		at, tx, err := versionAndTransaction(ctx, latest, v)
+		if err != nil {
+			return nil, err
+		}
+		if at == nil {
+			continue // cleaned up: what stands on it tells the rest
+		}
+		if tx != nil && replaces(tx) || !p.fits(t, at) {
+			a.state = heads.StateReplaced
+			break
+		}
+		a.table = at
+	}
+	if a.table != nil {
+		if err := p.checkPublished(t, a.table); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// fits tells whether a version still has the primary key and the columns that the graph has registered.
+func (p *Publisher) fits(t heads.Table, at *lance.Table) bool {
+	if !slices.Equal(at.Schema().PrimaryKey(), t.PrimaryKey) {
+		return false
+	}
+	have := map[string]string{}
+	for _, f := range at.Schema().Fields() {
+		if f.ParentID < 0 {
+			have[f.Name] = f.LogicalType
+		}
+	}
+	for _, c := range t.Columns {
+		if have[c.Name] != c.Type {
+			return false
+		}
+	}
+	return true
+}
+
+// checkPublished holds back a version with a fold that the heads do not have: only that fold's own publish may show it.
+func (p *Publisher) checkPublished(t heads.Table, at *lance.Table) error {
+	name := at.Metadata()[fence.MetaFold]
+	if name == "" {
+		return nil
+	}
+	fold, _, err := parseRecordName(name)
+	if err == nil && fold > p.snap.Fold {
+		err = fmt.Errorf("%w: table %q version %d holds the unpublished fold %s", ErrConflict, t.Key, at.Version(), name)
+	}
+	return err
+}
+
+// Resume makes a suspended or replaced table take rows again, at its newest version, after a barrier. Its rejects can be replayed then. A fold
+// that landed there after it was given up stays in the table; replaying its rejects changes nothing that they did not say. ErrConflict when the
+// newest version no longer has the registered key and columns.
+func (p *Publisher) Resume(ctx context.Context, key string) (heads.Table, error) {
+	snap, err := p.Refresh(ctx)
+	if err != nil {
+		return heads.Table{}, err
+	}
+	t, ok := snap.Table(key)
+	switch {
+	case !ok:
+		return t, fmt.Errorf("%w: table %q", heads.ErrNotFound, key)
+	case usable(t.Head.State):
+		return t, nil
+	}
+	table, err := p.barrier(ctx, t)
+	if err != nil {
+		return t, err
+	}
+	if !p.fits(t, table) {
+		return t, fmt.Errorf("%w: version %d of table %q does not have its registered key and columns", ErrConflict, table.Version(), key)
+	}
+	if err := p.checkPublished(t, table); err != nil {
+		return t, err
+	}
+	err = p.alter(ctx, heads.KindAlter, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+		now, ok := next.TableByID(t.ID)
+		if !ok {
+			return errors.Join(ErrConflict, heads.ErrNotFound)
+		}
+		moveHead(next, commit, now, table, heads.StateLive)
+		return nil
+	})
+	t, _ = p.snap.Table(key)
+	return t, err
+}
