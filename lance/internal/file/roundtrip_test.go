@@ -154,8 +154,8 @@ func TestEmptyFile(t *testing.T) {
 	src, r, cols := openFile(t, data, file.ReaderOptions{})
 	require.Zero(t, r.Rows())
 	require.EqualValues(t, 1, src.requests.Load())
-	for range r.Scan(context.Background(), cols, 0, 0, 0) {
-		t.Fatal("a record of no rows")
+	for rec, err := range r.Scan(context.Background(), cols, 0, 0, 0) {
+		t.Fatal("a record of no rows", rec, err)
 	}
 }
 

@@ -152,10 +152,10 @@ func (c *constant) loadLevels(src encoding.Loaded) error {
 	if err != nil {
 		return err
 	}
-	if err := c.levelMap.rep(rep); err != nil {
+	if err := c.checkRep(rep); err != nil {
 		return err
 	}
-	if _, err := c.levelMap.def(def); err != nil {
+	if _, err := c.mapDef(def); err != nil {
 		return err
 	}
 	rows := int64(0)

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// maxChunkLog is the largest log2 of a chunk's slots that engines write.
-	maxChunkLog = 15
 	// maxValueBuffers bounds the value buffers of a chunk.
 	maxValueBuffers = 2
 )
@@ -422,7 +420,7 @@ func (m *miniBlock) decodeChunk(src encoding.Loaded, c *chunk, out *encoding.Lea
 		if rep, err = m.decodeLevels(m.rep, h.rep, entries, m.repBuf); err != nil {
 			return err
 		}
-		if err := m.levelMap.rep(rep); err != nil {
+		if err := m.checkRep(rep); err != nil {
 			return err
 		}
 	}
@@ -430,7 +428,7 @@ func (m *miniBlock) decodeChunk(src encoding.Loaded, c *chunk, out *encoding.Lea
 		if def, err = m.decodeLevels(m.def, h.def, entries, m.defBuf); err != nil {
 			return err
 		}
-		if visible, err = m.levelMap.def(def); err != nil {
+		if visible, err = m.mapDef(def); err != nil {
 			return err
 		}
 	}

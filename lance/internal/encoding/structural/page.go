@@ -53,8 +53,8 @@ func newLevelMap(path *levels.Path, layers []pb21.RepDefLayer) (levelMap, error)
 // hasDef reports whether the page's layers can express anything but valid.
 func (m levelMap) hasDef() bool { return len(m.table) > 1 }
 
-// def translates page levels in place and counts the visible entries.
-func (m levelMap) def(d []uint16) (visible int, err error) {
+// mapDef translates page levels in place and counts the visible entries.
+func (m levelMap) mapDef(d []uint16) (visible int, err error) {
 	limit := m.path.MaxVisible()
 	if limit == m.path.MaxDef() {
 		visible = len(d)
@@ -81,8 +81,8 @@ func (m levelMap) def(d []uint16) (visible int, err error) {
 	return visible, nil
 }
 
-// rep checks repetition levels.
-func (m levelMap) rep(r []uint16) error {
+// checkRep checks repetition levels.
+func (m levelMap) checkRep(r []uint16) error {
 	for _, v := range r {
 		if v > m.path.MaxRep() {
 			return encoding.Corruptf("repetition level %d, the type has %d lists", v, m.path.MaxRep())
@@ -105,7 +105,7 @@ func (m levelMap) visible(def []uint16, n int) int {
 	return count
 }
 
-// rowStarts finds the entries of rows: the index of the entry that begins the k-th row of rep counted from 0,
+// rowStart finds a row among entries: the index of the entry that begins the k-th row of rep counted from 0,
 // or len(rep) when there are fewer.
 func rowStart(rep []uint16, maxRep uint16, k int) int {
 	for i, r := range rep {
