@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/objstore"
@@ -23,7 +24,7 @@ type CleanupReport struct {
 // ends it before anything is deleted. One call at a time per table; readers of a kept version are not disturbed.
 func Cleanup(ctx context.Context, store objstore.Store, root string, o CleanupOptions) (CleanupReport, error) {
 	o.ensureDefaults()
-	c := &cleaner{store: store, root: root, o: o, used: make(map[string]struct{}), known: make(map[string]struct{})}
+	c := &cleaner{store: store, root: root, o: o, now: o.Clock(), used: make(map[string]struct{}), known: make(map[string]struct{})}
 	if err := c.sort(ctx); err != nil {
 		return CleanupReport{}, fmt.Errorf("clean up table %q: %w", root, err)
 	}
@@ -38,6 +39,7 @@ type cleaner struct {
 	store  objstore.Store
 	root   string
 	o      CleanupOptions
+	now    time.Time
 	naming naming
 	// used are the files that kept versions name, known those that any version names, by their path below the root.
 	used, known map[string]struct{}
@@ -199,7 +201,7 @@ func (c *cleaner) goes(folder, name string, info objstore.Info) bool {
 		return false
 	}
 	_, verified := c.known[unit]
-	return verified || c.o.Now.Sub(info.ModTime) > c.o.UnverifiedAge
+	return verified || c.now.Sub(info.ModTime) > c.o.UnverifiedAge
 }
 
 func knownSuffix(folder, suffix string) bool {

@@ -61,7 +61,7 @@ func TestCleanup(t *testing.T) {
 	rows, _ := readRows(t, v2, ScanOptions{})
 	require.Len(t, rows, 20)
 
-	report, err = Cleanup(t.Context(), store, "t.lance", CleanupOptions{OlderThan: day(100), UnverifiedAge: time.Hour, Now: time.Now().Add(2 * time.Hour)})
+	report, err = Cleanup(t.Context(), store, "t.lance", CleanupOptions{OlderThan: day(100), UnverifiedAge: time.Hour, Clock: clockAt(time.Now().Add(2 * time.Hour))})
 	require.NoError(t, err)
 	require.Equal(t, []uint64{2, 4}, report.Versions, "the newest version stays at any age")
 	require.Equal(t, 3, report.Files, "two data files and the orphan")

@@ -83,8 +83,8 @@ type CleanupOptions struct {
 	UnverifiedAge time.Duration
 	// Protect keeps files by their key below the root, such as those of a commit in preparation; nil protects none.
 	Protect func(path string) bool
-	// Now is the moment that ages are measured at; the zero time is the wall clock.
-	Now time.Time
+	// Clock tells the moment that ages are measured at; nil is the wall clock.
+	Clock func() time.Time
 	// DryRun reports without deleting.
 	DryRun bool
 }
@@ -93,7 +93,7 @@ func (o *CleanupOptions) ensureDefaults() {
 	if o.UnverifiedAge <= 0 {
 		o.UnverifiedAge = defaultUnverifiedAge
 	}
-	if o.Now.IsZero() {
-		o.Now = time.Now()
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 }
