@@ -12,8 +12,8 @@
 //     stored values above the published cut, bounded by rows and bytes. Too much
 //     at once is a smaller cut, never a slice of one.
 //  2. Play the operations of each key in lane order over what the table holds
-//     at its head version, found by the table's key columns. Verdicts are made
-//     here and only here.
+//     at its head version, found through the key index (package keyindex), or
+//     by scanning the table's key columns. Verdicts are made here and only here.
 //  3. Per table, write the rows that stand into new fragments, the deletion
 //     files for the rows they replace or remove, and the keys of deletes; build
 //     one Update transaction with the filter of the keys that appear. The rows
@@ -40,11 +40,12 @@
 //
 // # Cost
 //
-// Per table and fold: one scan of the key columns of the head version, one data
-// file, one deletion file per touched fragment, a key file when there are
-// deletes; then the publisher's requests. Memory is the cut (at most MaxBytes
-// as stored, plus about 16 bytes and one key per row) and one output record per
-// table being prepared.
+// Per table and fold: one data file, one deletion file per fragment that loses
+// rows, a key file when there are deletes; then the publisher's requests. With a
+// key index no request finds the rows, without one the key columns of the head
+// version are scanned. A test gates the requests. Memory is the cut (at most
+// MaxBytes as stored, plus about 16 bytes and one key per row) and one output
+// record of each table being prepared.
 //
 // # Concurrency
 //
