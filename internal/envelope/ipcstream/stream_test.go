@@ -226,8 +226,13 @@ func TestBitFlips(t *testing.T) {
 	}, nil)
 	for _, options := range [][]ipc.Option{nil, {ipc.WithZstd()}, {ipc.WithLZ4()}} {
 		data := stream(t, []arrow.Record{sample(small, 5)}, options...)
+		// Flips inside of compressed data meet the decompressor again and again: every seventh bit meets all of the rest.
+		step := 1
+		if options != nil {
+			step = 7
+		}
 		accepted := 0
-		for bit := range len(data) * 8 {
+		for bit := 0; bit < len(data)*8; bit += step {
 			data[bit/8] ^= 1 << (bit % 8)
 			if _, records, err := ipcstream.Read(data, limits); err == nil {
 				accepted++
