@@ -143,12 +143,12 @@ func remoteError(data []byte) error {
 		if c.code != d.Code {
 			continue
 		}
-		switch c.err {
-		case ErrReleased, ErrGap:
+		switch d.Code {
+		case "released", "gap":
 			return &RangeError{Err: c.err, From: d.From, To: d.To}
-		case ErrCorrupt:
+		case "corrupt":
 			return &CorruptError{File: "remote log", Key: "read", Err: errors.New(d.Reason)}
-		case ErrBusy, ErrClosed:
+		case "busy", "closed":
 			return wrapf(ErrUnavailable, "wal: remote: %s", d.Reason)
 		}
 		return wrapf(c.err, "wal: remote: %s", d.Reason)
