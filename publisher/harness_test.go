@@ -46,12 +46,6 @@ type op struct {
 
 type entry []op
 
-// clock is a deterministic clock that moves by itself.
-func clock() func() time.Time {
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return func() time.Time { now = now.Add(time.Millisecond); return now }
-}
-
 func options(store objstore.Store) Options {
 	return Options{Store: store, Root: testRoot, SuspendAfter: time.Nanosecond} // a store that fails in these tests does not come back
 }

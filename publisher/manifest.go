@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -60,7 +59,7 @@ func (m *manifest) resolve(ctx context.Context) (*heads.Snapshot, error) {
 
 // mintID returns a new ULID.
 func (m *manifest) mintID() (string, error) {
-	id, err := ulid.New(ulid.Timestamp(m.o.Clock()), io.Reader(rand.Reader))
+	id, err := ulid.New(ulid.Timestamp(m.o.Clock()), rand.Reader)
 	if err != nil {
 		return "", fmt.Errorf("publisher: mint id: %w", err)
 	}

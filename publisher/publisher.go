@@ -71,6 +71,8 @@ func (p *Publisher) authority(ctx context.Context) error {
 	return p.owns(s)
 }
 
+func (p *Publisher) isUsedUp() bool { return p.usedUp != nil }
+
 // fail marks the Publisher as used up.
 func (p *Publisher) fail(ctx context.Context, err error) {
 	p.usedUp = err

@@ -11,7 +11,7 @@ import (
 // commits to the history, and removes a few old manifest versions. Call it after the waiters were told; the next Publish calls it otherwise. What an
 // error or a crash leaves undone is done by a later call, here or by another owner.
 func (p *Publisher) Tidy(ctx context.Context) error {
-	if p.usedUp != nil {
+	if p.isUsedUp() {
 		return nil
 	}
 	p.untidy = false
