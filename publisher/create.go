@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/apache/arrow/go/v17/arrow"
-
 	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/lance"
@@ -73,24 +71,16 @@ func (s TableSpec) Schema() (*lance.Schema, error) {
 	if s.UnknownFields != heads.RefuseUnknown && s.UnknownFields != heads.DropUnknown {
 		return nil, invalid("table %q: unknown_fields is %q", s.Key, s.UnknownFields)
 	}
-	return schema, s.checkOrder(fields)
+	return schema, s.checkOrder()
 }
 
-// checkOrder requires an order column whose values have one order for everybody.
-func (s TableSpec) checkOrder(fields *arrow.Schema) error {
+// checkOrder refuses an order column: folds order the writes of a key by lane sequence, and a promise that nobody keeps is worse than
+// none.
+func (s TableSpec) checkOrder() error {
 	if s.Order == "" {
 		return nil
 	}
-	at := fields.FieldIndices(s.Order)
-	if len(at) != 1 {
-		return invalid("table %q: order column %q is not a column", s.Key, s.Order)
-	}
-	switch t := fields.Field(at[0]).Type; t.ID() {
-	case arrow.INT32, arrow.INT64, arrow.UINT32, arrow.UINT64, arrow.TIMESTAMP, arrow.DATE32, arrow.STRING:
-		return nil
-	default:
-		return invalid("table %q: order column %q of type %s", s.Key, s.Order, t)
-	}
+	return invalid("table %q: an order column (%q) is not supported yet; the last write of a key by lane sequence wins", s.Key, s.Order)
 }
 
 // CreateTable creates and enrols a table. It is idempotent for an equal spec; ErrConflict for another spec under the same key, or when

@@ -208,8 +208,8 @@ func (t Table) Validate() error {
 	if key := t.KeyColumns(); len(t.LaneColumns) > len(key) || strings.Join(t.LaneColumns, "\x00") != strings.Join(key[:len(t.LaneColumns)], "\x00") {
 		bad("lane_columns must be a leading part of the key %v", key)
 	}
-	if _, ok := columns[t.Order]; t.Order != "" && !ok {
-		bad("order column %q is not among its columns", t.Order)
+	if t.Order != "" {
+		bad("order is not supported yet; the last write of a key by lane sequence wins")
 	}
 	if u := t.UnknownFields; u != "" && u != "refuse" && u != "drop" {
 		bad("unknown_fields is refuse or drop, not %q", u)

@@ -79,7 +79,6 @@ tables:
   - table: edge:Flight
     key: [src, n]
     lane_columns: [src]
-    order: n
     unknown_fields: drop
     columns: [{name: src, type: string}, {name: n, type: int64}]
 `)
@@ -104,7 +103,7 @@ tables:
 	for _, fault := range []string{
 		`graph name "a.b"`, "lane: 2 is not below lanes (2)", "fold.interval", "fold.max_rows",
 		`table key "Airport"`, `key column "id" must not be nullable`, `column "x": `, `column "x" is declared twice`,
-		`key column "k" is not among its columns`, "lane_columns must be a leading part", `order column "o"`,
+		`key column "k" is not among its columns`, "lane_columns must be a leading part", "order is not supported yet",
 		`unknown_fields is refuse or drop, not "keep"`, `table "node:A" is declared twice`,
 	} {
 		require.ErrorContains(t, err, fault)
