@@ -34,7 +34,6 @@ var mayImport = map[string][]string{
 	"fold":               {"wal", "lance", "fence", "publisher", "heads", "objstore"},
 	"internal/ingest":    {"wal", "heads", "lance", "internal/envelope", "objstore"},
 	"internal/archtest":  {},
-	"internal/deps":      {},
 	"internal/testkit":   {anything},
 	"cmd":                {anything},
 	"bench":              {anything},

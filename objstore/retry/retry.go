@@ -146,13 +146,13 @@ func (p *Policy) pause(ctx context.Context, attempt int) error {
 	}
 }
 
-// NotSent: no connection came about, so the server cannot have seen the request.
+// NotSent reports that no connection came about, so the server cannot have seen the request.
 func NotSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// FoundHere are faults that a driver found in an answer that said success: they are definite.
+// FoundHere reports a fault that a driver found in an answer that said success: it is definite.
 func FoundHere(err error) bool {
 	return errors.Is(err, objstore.ErrUnsupported) || errors.Is(err, objstore.ErrRange) || errors.Is(err, objstore.ErrTooLarge)
 }
