@@ -93,7 +93,7 @@ func TestRemoteErrorsAreTyped(t *testing.T) {
 		seqs = append(seqs, r.put(entryOf("", i, 1)).Seq)
 	}
 	require.NoError(t, r.Release(t.Context(), seqs[2]))
-	remote := NewRemote(nc, subjects, RemoteOptions{Timeout: 50 * time.Millisecond})
+	remote := NewRemote(nc, subjects, RemoteOptions{Timeout: 500 * time.Millisecond})
 	for _, s := range []Source{r, remote} {
 		req := r.requestAll(seqs[0])
 		err := readError(t, s, req)
@@ -181,7 +181,7 @@ func TestLostAndDamagedFrames(t *testing.T) {
 					}
 					return msg
 				})
-				remote := NewRemote(nc, relay, RemoteOptions{Timeout: 50 * time.Millisecond})
+				remote := NewRemote(nc, relay, RemoteOptions{Timeout: 500 * time.Millisecond})
 				require.Equal(t, want, rowIDs(readAll(t, remote, r.requestAll(0)), 1))
 			})
 		}
