@@ -25,8 +25,11 @@ BIN      := $(CURDIR)/build/bin
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
 
+# Built and started, not `go run`: that one turns a clean end by Ctrl-C into a failure.
 run:
-	$(GO) run ./cmd/foldline dev --data data --sample
+	@mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/foldline ./cmd/foldline
+	@exec $(BIN)/foldline dev --data data --sample
 
 test:
 	$(GO) test -race -timeout 20m ./...
