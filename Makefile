@@ -8,6 +8,7 @@
 #   make disk      the log on a small tmpfs that fills up (needs root or user namespaces)
 #   make fuzz      every fuzz target for FUZZTIME (default 20s) each
 #   make bench     acks, pipeline and publish beside their peers, into bench/results/summary.jsonl
+#   make bench-files data files beside pylance (needs Python 3 with venv), into the same file
 #   make microbench the benchmarks beside the code
 #   make fmt       gofmt
 #   make clean     remove ./build and ./data
@@ -20,7 +21,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint interop generate disk fuzz bench microbench fmt clean
+.PHONY: help run test lint interop generate disk fuzz bench bench-files microbench fmt clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -63,6 +64,12 @@ fuzz:
 
 bench:
 	$(GO) run ./bench/cmd/bench
+
+bench-files:
+	./interop/install.sh python
+	mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/ ./lance/internal/cmd/filepeer
+	. ./interop/versions.env; $(GO) run ./bench/cmd/files --python "build/interop/pylance-$$PYLANCE_NEWEST/bin/python"
 
 microbench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the engines into build/interop; what is there already in the wanted version is kept.
+# With "python" as its argument, those for Python alone.
 set -eu
 cd "$(dirname "$0")/.."
 . interop/versions.env
@@ -17,6 +18,8 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   "$venv/bin/pip" install --quiet --disable-pip-version-check $wanted
   echo "$wanted" >"$venv/installed"
 done
+
+[ "${1:-}" = python ] && exit 0
 
 node=$dir/node
 wanted="@lancedb/lancedb@$LANCEDB apache-arrow@$APACHE_ARROW azurite@$AZURITE"
