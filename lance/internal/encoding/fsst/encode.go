@@ -1,8 +1,9 @@
 package fsst
 
 import (
+	"cmp"
 	"encoding/binary"
-	"sort"
+	"slices"
 )
 
 const (
@@ -235,20 +236,33 @@ func (c *counter) best(e *Encoder, last bool) []symbol {
 			}
 		}
 	}
-	out := make([]symbol, 0, len(gain))
-	for s := range gain {
-		out = append(out, s)
+	return rank(gain)[:min(len(gain), 4*maxSymbols)]
+}
+
+// rank orders symbols by what they save, most first; the order is total, so that equal pages make equal files.
+func rank(gain map[symbol]int) []symbol {
+	type ranked struct {
+		symbol
+		gain int
 	}
-	sort.Slice(out, func(i, j int) bool {
-		if gain[out[i]] != gain[out[j]] {
-			return gain[out[i]] > gain[out[j]]
+	byGain := make([]ranked, 0, len(gain))
+	for s, n := range gain {
+		byGain = append(byGain, ranked{s, n})
+	}
+	slices.SortFunc(byGain, func(a, b ranked) int {
+		if a.gain != b.gain {
+			return cmp.Compare(b.gain, a.gain)
 		}
-		if out[i].bytes != out[j].bytes {
-			return out[i].bytes < out[j].bytes
+		if a.bytes != b.bytes {
+			return cmp.Compare(a.bytes, b.bytes)
 		}
-		return out[i].length < out[j].length
+		return cmp.Compare(a.length, b.length)
 	})
-	return out[:min(len(out), 4*maxSymbols)]
+	out := make([]symbol, len(byGain))
+	for i, r := range byGain {
+		out[i] = r.symbol
+	}
+	return out
 }
 
 // join makes the symbol of two neighbours, cut at eight bytes.

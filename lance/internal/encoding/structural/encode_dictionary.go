@@ -164,8 +164,11 @@ func (t *hashTable) put(s *hashSlot, hash uint64, item int) {
 
 func indexStrings[T encoding.Offset](t *hashTable, v, items *encoding.Values, indexes []uint32) bool {
 	offsets, data := encoding.Cast[T](v.Offsets.Bytes()), v.Data.Bytes()
-	var value []byte
-	same := func(item uint32) bool { return string(items.Slice(int(item))) == string(value) }
+	var (
+		value, known []byte // known and ends are those of the items
+		ends         []T
+	)
+	same := func(item uint32) bool { return string(known[ends[item]:ends[item+1]]) == string(value) }
 	for i := range indexes {
 		value = data[offsets[i]:offsets[i+1]]
 		hash := xxhash.Sum64(value)
@@ -174,6 +177,7 @@ func indexStrings[T encoding.Offset](t *hashTable, v, items *encoding.Values, in
 			if err := items.AppendValue(value); err != nil || t.tooMany(items.Len, i) {
 				return false
 			}
+			known, ends = items.Data.Bytes(), encoding.Cast[T](items.Offsets.Bytes())
 			indexes[i] = uint32(items.Len - 1)
 			t.put(s, hash, items.Len-1)
 			continue

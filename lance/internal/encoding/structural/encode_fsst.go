@@ -11,6 +11,8 @@ const (
 	minSymbolBytes = 32 << 10
 	// minSymbolLength is the length of the longest string below which there is nothing to find.
 	minSymbolLength = 5
+	// codeBytes of codes are collected before they are added to a column.
+	codeBytes = 64 << 10
 )
 
 // fsstPage is a page of FSST-compressed strings.
@@ -30,16 +32,35 @@ func newFSSTPage(v *encoding.Values, longest int) *fsstPage {
 	}
 	p := &fsstPage{encoder: e, coded: encoding.NewValues(v.Type, v.Allocator())}
 	p.coded.Data.Reserve(v.Data.Len())
-	p.coded.Reserve(v.Len)
-	var room []byte
-	for i := range v.Len {
-		room = e.Append(room[:0], v.Slice(i))
-		if err := p.coded.AppendValue(room); err != nil {
-			p.coded.Release()
-			return nil
-		}
+	code := codeStrings[int32]
+	if v.Type.OffsetBits == 64 {
+		code = codeStrings[int64]
+	}
+	if !code(e, p.coded, v) {
+		p.coded.Release()
+		return nil
 	}
 	return p
+}
+
+// codeStrings adds the codes of all values of v to coded, which is empty; it stops where T cannot hold them.
+func codeStrings[T encoding.Offset](e *fsst.Encoder, coded, v *encoding.Values) bool {
+	offsets, data := encoding.Cast[T](v.Offsets.Bytes()), v.Data.Bytes()
+	ends := encoding.ExtendSlices[T](coded, v.Len)
+	room := make([]byte, 0, 2*codeBytes)
+	for i := range ends {
+		room = e.Append(room, data[offsets[i]:offsets[i+1]])
+		end := coded.Data.Len() + len(room)
+		if ends[i] = T(end); int(ends[i]) != end {
+			return false
+		}
+		if len(room) >= codeBytes {
+			coded.Data.Append(room)
+			room = room[:0]
+		}
+	}
+	coded.Data.Append(room)
+	return true
 }
 
 // pays tries the table on some of the strings.
