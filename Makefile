@@ -55,7 +55,7 @@ disk:
 	$(GO) test -tags tmpfs -run DiskFills -v ./wal
 
 fuzz:
-	@set -e; for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
+	@set -e; files=$$(git grep -l '^func Fuzz' -- '*_test.go'); for file in $$files; do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
 			echo "== $$target in ./$$(dirname "$$file")"; \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
