@@ -11,7 +11,8 @@ import (
 // OpenReadOnly opens the log of a stopped owner to look at it: Status, Read
 // (with epoch 0) and Verify work, nothing is written and nothing admitted. It
 // needs no graph or lane; they stand in the directory. A directory in use is
-// [ErrLocked]: ask its owner instead. fs nil means the operating system's.
+// [ErrLocked]: ask its owner instead; a directory without a log is [ErrInvalid].
+// fs nil means the operating system's.
 func OpenReadOnly(ctx context.Context, dir string, fs vfs.FS) (*Log, error) {
 	opts := Options{Dir: dir, FS: fs, MinFreeBytes: -1}
 	opts.EnsureDefaults()
@@ -19,6 +20,9 @@ func OpenReadOnly(ctx context.Context, dir string, fs vfs.FS) (*Log, error) {
 		return nil, err
 	}
 	store := opts.FS.PathJoin(dir, storeName)
+	if _, err := opts.FS.Stat(store); isNotExist(err) {
+		return nil, fmt.Errorf("%w: no log in %s", ErrInvalid, dir)
+	}
 	id, err := readIdentity(opts.FS, store)
 	if err != nil {
 		return nil, err

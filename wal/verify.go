@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -179,28 +180,73 @@ func (l *Log) verifySchemas(r *Report) error {
 
 // VerifySource checks what a reader can see of a log, near or far: that values
 // decode, join each other from the released part to the synced-through mark, and
-// that time does not go back. It is the check for a log whose owner runs.
+// that time does not go back. It is the check for a log whose owner runs: what
+// the owner releases meanwhile is passed over. The error is for a check that
+// could not be made, such as an owner that went away.
 func VerifySource(ctx context.Context, s Source) (Report, error) {
-	var r Report
 	status, err := s.Status(ctx)
 	if err != nil {
-		return r, err
+		return Report{}, err
 	}
-	r.Released = status.ReleasedThrough
-	prev, last := r.Released, int64(0)
-	req := ReadRequest{Incarnation: status.Incarnation, Epoch: status.Epoch, After: r.Released}
-	for b, err := range s.Read(ctx, req) {
-		if err != nil {
+	r := Report{Released: status.ReleasedThrough}
+	c := &sourceCheck{report: &r, prev: r.Released}
+	for {
+		err := c.read(ctx, s, ReadRequest{Incarnation: status.Incarnation, Epoch: status.Epoch, After: c.prev})
+		switch {
+		case err == nil:
+			if c.prev < status.SyncedThrough {
+				r.problem("W3: values end at %d, synced through %d", c.prev, status.SyncedThrough)
+			}
+			return r, nil
+		case errors.Is(err, ErrReleased):
+			now, statusErr := s.Status(ctx)
+			if statusErr != nil {
+				return r, statusErr
+			}
+			if now.ReleasedThrough <= c.prev {
+				return r, err
+			}
+			r.Released, c.prev = now.ReleasedThrough, now.ReleasedThrough
+		case breaksOff(err):
+			return r, err
+		default:
 			r.problem("%v", err)
 			return r, nil
 		}
-		if b.Prev != prev {
-			r.problem("W3: value %d joins %d, the one before it ends at %d", b.Last, b.Prev, prev)
+	}
+}
+
+// breaksOff tells whether an error of a read says nothing about the log's bytes.
+func breaksOff(err error) bool {
+	for _, e := range []error{context.Canceled, context.DeadlineExceeded, ErrUnavailable, ErrFenced, ErrClosed} {
+		if errors.Is(err, e) {
+			return true
 		}
-		if t := b.Time.UnixMicro(); t < last {
-			r.problem("value %d: time goes back from %d to %d", b.Last, last, t)
+	}
+	return false
+}
+
+// sourceCheck is a check through a reader's eyes.
+type sourceCheck struct {
+	report *Report
+	prev   Seq
+	time   int64
+}
+
+func (c *sourceCheck) read(ctx context.Context, s Source, req ReadRequest) error {
+	r := c.report
+	for b, err := range s.Read(ctx, req) {
+		if err != nil {
+			return err
 		}
-		prev, last = b.Last, b.Time.UnixMicro()
+		if b.Prev != c.prev {
+			r.problem("W3: value %d joins %d, the one before it ends at %d", b.Last, b.Prev, c.prev)
+		}
+		t := b.Time.UnixMicro()
+		if t < c.time {
+			r.problem("value %d: time goes back from %d to %d", b.Last, c.time, t)
+		}
+		c.prev, c.time = b.Last, t
 		if r.First == 0 {
 			r.First = b.First
 		}
@@ -208,8 +254,5 @@ func VerifySource(ctx context.Context, s Source) (Report, error) {
 		r.Last = b.Last
 		b.Release()
 	}
-	if r.Last < status.SyncedThrough && prev < status.SyncedThrough {
-		r.problem("W3: values end at %d, synced through %d", prev, status.SyncedThrough)
-	}
-	return r, nil
+	return nil
 }

@@ -1,7 +1,9 @@
 package wal
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -123,5 +125,40 @@ func TestReadOnlyIsRefusedWhileTheOwnerRuns(t *testing.T) {
 	require.ErrorIs(t, err, ErrLocked)
 	require.NoError(t, r.stop())
 	_, err = OpenReadOnly(t.Context(), "nowhere", fs)
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
+// releasingSource is a log whose owner releases between a reader's look at the status and its read.
+type releasingSource struct {
+	*Log
+	release func()
+}
+
+func (s *releasingSource) Read(ctx context.Context, req ReadRequest) iter.Seq2[*Batch, error] {
+	s.release()
+	return s.Log.Read(ctx, req)
+}
+
+// A release during a check is no finding; a check that could not be made is an error and no finding either.
+func TestVerifySourceWhileTheOwnerReleases(t *testing.T) {
+	for name, through := range map[string]Seq{"a part": NewSeq(1, 4), "all": NewSeq(1, 8)} {
+		t.Run(name, func(t *testing.T) {
+			r := openLog(t, testOptions(vfs.NewMem()))
+			for i := range 8 {
+				r.put(entryOf("", i, 1))
+			}
+			s := &releasingSource{r.Log, func() { require.NoError(t, r.Release(t.Context(), through)) }}
+			report, err := VerifySource(t.Context(), s)
+			require.NoError(t, err)
+			require.True(t, report.OK(), "%v", report.Problems)
+			require.Equal(t, through, report.Released)
+			require.EqualValues(t, 8-through.Counter(), report.Entries)
+
+			r.put(entryOf("", 9, 1))
+			ctx, cancel := context.WithCancel(t.Context())
+			s.release = cancel
+			_, err = VerifySource(ctx, s)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+	}
 }
