@@ -139,6 +139,7 @@ func checkInspection(t *testing.T, data string) {
 	var s statusView
 	require.NoError(t, json.Unmarshal([]byte(r.stdout), &s))
 	require.Equal(t, laneUnreachable, s.Lanes[0].State)
+	require.Contains(t, ok(t, "wal", "verify", "--dir", filepath.Join(data, "wal", "0")), "clean")
 }
 
 // sorted orders lines, because rows of a table have no order.
@@ -249,6 +250,12 @@ func TestServing(t *testing.T) {
 	require.Equal(t, laneReady, s.Lanes[0].State)
 	require.EqualValues(t, 2, s.Rows)
 	require.Contains(t, ok(t, "--data", data, "status"), "ready")
+
+	require.Contains(t, ok(t, "--data", data, "wal", "status"), "graph demo  lane 0  incarnation "+s.Lanes[0].Log.Incarnation)
+	require.Contains(t, ok(t, "--data", data, "wal", "verify"), "clean")
+	ok(t, "--data", data, "wal", "dump", "--rows")
+	held := foldline(t, "--data", data, "wal", "verify", "--dir", filepath.Join(data, "wal", "0"))
+	require.Equal(t, exit.Busy, held.code, held.stderr)
 
 	second := foldline(t, "dev", "--data", data, "--once")
 	require.Equal(t, exit.Busy, second.code)

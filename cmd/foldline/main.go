@@ -28,6 +28,7 @@ type cli struct {
 	Rejects rejectsCmd `cmd:"" help:"Print the dead letters."`
 	Status  statusCmd  `cmd:"" help:"Show the lanes' logs beside the published cuts. Exit code 5 when a lane does not serve."`
 	Put     putCmd     `cmd:"" help:"Send rows of a file to a table."`
+	WAL     walCmd     `cmd:"" name:"wal" help:"Look into a lane's log, of a running ingester or in a stopped directory."`
 	Version versionCmd `cmd:"" help:"Print the version of this program."`
 }
 

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/wal"
+)
+
+// walCmd looks into one lane's log.
+type walCmd struct {
+	Status walStatusCmd `cmd:"" help:"Show whose log it is, its marks and what it holds. Exit code 5 when its owner takes no writes."`
+	Dump   walDumpCmd   `cmd:"" help:"Print the entries that are not released, one JSON object a line."`
+	Verify walVerifyCmd `cmd:"" help:"Check the log against its invariants. Exit code 6 when one is broken."`
+}
+
+// walTarget says which log is looked at.
+type walTarget struct {
+	Dir string `help:"Directory of a stopped log, which is only read; without it the owner of --lane is asked through NATS." placeholder:"DIR"`
+}
+
+// The ways a log is looked at.
+const (
+	walServed  = "owner"
+	walStopped = "directory"
+)
+
+// inspected is the log of a running owner, or of a stopped directory.
+type inspected struct {
+	wal.Source
+	from  string
+	log   *wal.Log // nil when the owner is asked
+	heads *heads.Snapshot
+	close func() error
+}
+
+// open opens the directory or reaches the owner. That no heads can be read costs only the names of tables: a log has to
+// be open to inspection when its graph is gone.
+func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
+	limited, cancel := context.WithTimeout(ctx, laneAnswerLimit)
+	defer cancel()
+	_, snapshot, err := e.graph(limited)
+	if err != nil {
+		snapshot = nil
+	}
+	if t.Dir != "" {
+		log, err := wal.OpenReadOnly(ctx, t.Dir, nil)
+		if err != nil {
+			return nil, fmt.Errorf("wal %s: %w", t.Dir, err)
+		}
+		return &inspected{Source: log, from: walStopped, log: log, heads: snapshot, close: log.Close}, nil
+	}
+	graph := e.cfg.Graph
+	if snapshot != nil {
+		graph = snapshot.Graph
+	}
+	subjects, err := envelope.NewSubjects(e.cfg.Prefix, graph)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := e.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lane := e.cfg.Lane
+	remote := wal.NewRemote(nc, wal.ReadSubjects{Read: subjects.LaneRead(lane), Status: subjects.LaneStatus(lane)}, wal.RemoteOptions{})
+	return &inspected{Source: remote, from: walServed, heads: snapshot, close: func() error { nc.Close(); return nil }}, nil
+}
+
+// inspect opens the log, asks for its status, does the work and closes it.
+func (t walTarget) inspect(ctx context.Context, e *env, work func(*inspected, wal.Status) error) (err error) {
+	log, err := t.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.close()) }()
+	status, err := log.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("lane %d: %w", e.cfg.Lane, err)
+	}
+	return work(log, status)
+}
+
+type walStatusCmd struct {
+	Target walTarget `embed:""`
+	JSON   bool      `help:"One JSON object."`
+}
+
+type walStatusView struct {
+	From string `json:"from"`
+	wal.Status
+}
+
+func (c *walStatusCmd) Run(ctx context.Context, e *env) error {
+	return c.Target.inspect(ctx, e, func(log *inspected, s wal.Status) error {
+		if log.log != nil {
+			s.Fault = "" // that it was opened to be read only
+		}
+		v := walStatusView{From: log.from, Status: s}
+		var err error
+		if c.JSON {
+			err = writeJSON(e.stdout, v)
+		} else {
+			err = v.print(e)
+		}
+		if log.log == nil && !s.Ready {
+			err = errors.Join(err, fmt.Errorf("lane %d: %w: %s", s.Lane, wal.ErrNotReady, s.Fault))
+		}
+		return err
+	})
+}
+
+func (v *walStatusView) print(e *env) error {
+	p := newPrinter(e.stdout)
+	p.linef("graph %s  lane %d  incarnation %s  epoch %d", v.Graph, v.Lane, v.Incarnation, v.Epoch)
+	p.linef("from\t%s", v.From)
+	p.linef("ready\t%t", v.Ready)
+	p.linef("fault\t%s", v.Fault)
+	p.linef("synced through\t%d", v.SyncedThrough)
+	p.linef("released through\t%d", v.ReleasedThrough)
+	if !v.SyncedAt.IsZero() {
+		p.linef("synced at\t%s", v.SyncedAt.UTC().Format(time.RFC3339Nano))
+	}
+	p.linef("unreleased\t%d entries, %d rows, %d bytes", v.Entries, v.Rows, v.Bytes)
+	p.linef("syncs\t%d", v.Syncs)
+	return p.flush()
+}
+
+type walVerifyCmd struct {
+	Target walTarget `embed:""`
+	JSON   bool      `help:"One JSON object."`
+}
+
+// walReportView is the JSON of verify. Schemas and dedupe records are checked in a stopped directory only.
+type walReportView struct {
+	From            string   `json:"from"`
+	Graph           string   `json:"graph"`
+	Lane            uint32   `json:"lane"`
+	Incarnation     string   `json:"incarnation"`
+	ReleasedThrough wal.Seq  `json:"released_through,string"`
+	First           wal.Seq  `json:"first,string"`
+	Last            wal.Seq  `json:"last,string"`
+	Values          int64    `json:"values"`
+	Entries         int64    `json:"entries"`
+	Rows            int64    `json:"rows"`
+	Bytes           int64    `json:"bytes"`
+	Schemas         int      `json:"schemas"`
+	DedupeGroups    int      `json:"dedupe_groups"`
+	DedupeRecords   int      `json:"dedupe_records"`
+	OK              bool     `json:"ok"`
+	Problems        []string `json:"problems"`
+	More            int      `json:"more,omitempty"`
+}
+
+func (c *walVerifyCmd) Run(ctx context.Context, e *env) error {
+	return c.Target.inspect(ctx, e, func(log *inspected, s wal.Status) error {
+		var r wal.Report
+		var err error
+		if log.log != nil {
+			r, err = log.log.Verify(ctx)
+		} else {
+			r, err = wal.VerifySource(ctx, log)
+		}
+		if err != nil {
+			return fmt.Errorf("verify lane %d: %w", s.Lane, err)
+		}
+		v := newWALReportView(log, s, r)
+		if c.JSON {
+			err = writeJSON(e.stdout, v)
+		} else {
+			err = v.print(e)
+		}
+		if !v.OK {
+			err = errors.Join(err, fmt.Errorf("verify lane %d: %w: problems: %d", s.Lane, wal.ErrCorrupt, len(v.Problems)+v.More))
+		}
+		return err
+	})
+}
+
+func newWALReportView(log *inspected, s wal.Status, r wal.Report) walReportView {
+	return walReportView{
+		From: log.from, Graph: s.Graph, Lane: s.Lane, Incarnation: s.Incarnation, ReleasedThrough: r.Released, First: r.First, Last: r.Last,
+		Values: r.Values, Entries: r.Entries, Rows: r.Rows, Bytes: r.Bytes, Schemas: r.Schemas, DedupeGroups: r.DedupeGroups,
+		DedupeRecords: r.DedupeRecords, OK: r.OK(), Problems: append([]string{}, r.Problems...), More: r.More,
+	}
+}
+
+func (v *walReportView) print(e *env) error {
+	p := newPrinter(e.stdout)
+	p.linef("graph %s  lane %d  incarnation %s  from %s", v.Graph, v.Lane, v.Incarnation, v.From)
+	p.linef("%d values  %d entries  %d rows  %d bytes  above %d", v.Values, v.Entries, v.Rows, v.Bytes, v.ReleasedThrough)
+	if v.From == walStopped {
+		p.linef("%d schemas  %d dedupe groups  %d dedupe records", v.Schemas, v.DedupeGroups, v.DedupeRecords)
+	}
+	for _, problem := range v.Problems {
+		p.linef("problem: %s", problem)
+	}
+	if v.More > 0 {
+		p.linef("and %d more problems", v.More)
+	}
+	if v.OK {
+		p.linef("clean")
+	}
+	return p.flush()
+}
