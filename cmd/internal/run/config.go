@@ -57,7 +57,8 @@ type WAL struct {
 
 // Ingest bounds what an ingester holds in memory.
 type Ingest struct {
-	MaxBytes Bytes `yaml:"max_bytes" default:"256MiB" help:"Bytes of requests in flight above which writes are answered busy."`
+	MaxBytes Bytes        `yaml:"max_bytes" default:"256MiB" help:"Bytes of requests in flight above which writes are answered busy."`
+	Limits   IngestLimits `yaml:"limits" embed:"" prefix:"limits-"`
 }
 
 // Dedupe is the window in which a message id is remembered: by age and by count, whichever ends first.
@@ -144,6 +145,7 @@ func (c *Config) Validate() error {
 	}
 	positive("wal.max_bytes", int64(c.WAL.MaxBytes))
 	positive("ingest.max_bytes", int64(c.Ingest.MaxBytes))
+	c.Ingest.Limits.validate(positive)
 	positive("dedupe.window", int64(c.Dedupe.Window))
 	positive("dedupe.max", int64(c.Dedupe.Max))
 	positive("fold.interval", int64(c.Fold.Interval))

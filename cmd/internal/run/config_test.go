@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/internal/envelope/rows"
 )
 
 type testCLI struct {
@@ -86,6 +88,19 @@ tables:
 	require.Equal(t, []string{"id"}, c.Tables[0].KeyColumns())
 	require.Equal(t, Column{Name: "elevation", Type: "int64", Nullable: true}, c.Tables[0].Columns[1])
 	require.Equal(t, []string{"src", "n"}, c.Tables[1].KeyColumns())
+}
+
+func TestIngestLimits(t *testing.T) {
+	c, err := parse(t, "")
+	require.NoError(t, err)
+	require.Equal(t, rows.Limits{}.EnsureDefaults(), c.Ingest.Limits.rows(), "the defaults are the decoder's")
+	c, err = parse(t, "ingest: {limits: {payload_bytes: 1KiB, rows: 2, columns: 3, nesting: 4, key_bytes: 5, record_bytes: 6}}\n", "--ingest-limits-string-bytes", "7KB")
+	require.NoError(t, err)
+	require.Equal(t, rows.Limits{PayloadBytes: 1024, Rows: 2, Columns: 3, Nesting: 4, KeyBytes: 5, RecordBytes: 6, StringBytes: 7000}, c.Ingest.Limits.rows())
+	_, err = parse(t, "ingest: {limits: {payload_bytes: 0, rows: 0, columns: 0, nesting: 0, key_bytes: 0, record_bytes: 0, string_bytes: 0}}\n")
+	for _, name := range []string{"payload_bytes", "rows", "columns", "nesting", "key_bytes", "record_bytes", "string_bytes"} {
+		require.ErrorContains(t, err, "ingest.limits."+name+": must be above 0")
+	}
 }
 
 // Every fault of the settings is in one error.

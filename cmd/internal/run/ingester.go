@@ -82,7 +82,7 @@ func (i *ingester) begin(ctx context.Context) error {
 	i.ingester, err = ingest.New(ingest.Options{
 		Conn: i.nc, Log: steppedLog{i.wal, i.deps.Step}, Store: i.store, Root: graphRoot,
 		Graph: i.cfg.Graph, Prefix: i.cfg.Prefix, Lane: i.cfg.Lane,
-		MaxInFlightBytes: int64(i.cfg.Ingest.MaxBytes), Logger: i.log, Clock: i.deps.Clock,
+		MaxInFlightBytes: int64(i.cfg.Ingest.MaxBytes), Limits: i.cfg.Ingest.Limits.rows(), Logger: i.log, Clock: i.deps.Clock,
 		Meter: i.deps.Telemetry.Meter("ingest"), Tracer: i.deps.Telemetry.Tracer("ingest"),
 	})
 	return err
