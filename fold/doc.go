@@ -20,6 +20,9 @@
 //     that a verdict refused become rows of the dead-letter table.
 //  4. Hand the prepared fold to the publisher; tell waiters.
 //
+// Between two folds Run lets the publisher adopt what other writers have
+// committed, to idle tables too.
+//
 // # Guarantees
 //
 //   - F1: one fold is one cut, at most one commit per table, one publish. A

@@ -26,6 +26,10 @@ type Folder struct {
 	mu     sync.Mutex
 	tables map[heads.TableID]*lance.Table
 
+	// nextAdoption is when foreign versions are looked for again, adopted the manifest version of the last adoption; Run's goroutine only.
+	nextAdoption time.Time
+	adopted      uint64
+
 	// marks are the lanes as the last look found them; Run's goroutine only.
 	marks []laneMark
 }

@@ -27,6 +27,7 @@ type Publisher interface {
 	PutDeleteKeys(ctx context.Context, fold uint64, table heads.Table, keys []string) (string, error)
 	Publish(ctx context.Context, prepared *publisher.Prepared) (*publisher.Published, error)
 	Tidy(ctx context.Context) error
+	Adopt(ctx context.Context) (*heads.Snapshot, error)
 }
 
 var _ Publisher = (*publisher.Publisher)(nil)
@@ -34,6 +35,7 @@ var _ Publisher = (*publisher.Publisher)(nil)
 // Limits and defaults.
 const (
 	defaultInterval    = time.Second
+	defaultAdopt       = time.Minute
 	defaultMaxRows     = 1_000_000
 	defaultMaxBytes    = 128 << 20
 	defaultParallel    = 4
@@ -66,6 +68,8 @@ type Options struct {
 
 	// Interval is the time between the starts of two folds when nothing asks for one earlier. Default 1 s.
 	Interval time.Duration
+	// AdoptInterval is the time between two looks for versions that other writers have committed; one LIST per table each. Default 1 min.
+	AdoptInterval time.Duration
 	// MaxRows and MaxBytes (as stored in the log) bound a cut; what is above them waits for the next fold, which
 	// then follows at once. They also start a fold before its time. Defaults 1,000,000 and 128 MiB; at most 1 GiB.
 	MaxRows  int
@@ -73,7 +77,7 @@ type Options struct {
 	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 4.
 	Parallel int
 
-	// Notify tells the world of a publish: waiters, events. Its context does not end with a stop request, so it must not
+	// Notify tells the world of a publish or an adoption: waiters, events. Its context does not end with a stop request, so it must not
 	// block for long. nil = nobody is told.
 	Notify func(ctx context.Context, p *publisher.Published)
 
@@ -81,7 +85,7 @@ type Options struct {
 	Logger *slog.Logger
 	Meter  metric.Meter
 	Tracer trace.Tracer
-	// Clock is the wall clock of dead letters, lag and trace times. Default time.Now.
+	// Clock is the wall clock of dead letters, lag, trace times and adoptions. Default time.Now.
 	Clock func() time.Time
 	// Memory is where output columns are allocated. Default memory.DefaultAllocator.
 	Memory memory.Allocator
@@ -93,6 +97,9 @@ type Options struct {
 func (o *Options) EnsureDefaults() {
 	if o.Interval == 0 {
 		o.Interval = defaultInterval
+	}
+	if o.AdoptInterval == 0 {
+		o.AdoptInterval = defaultAdopt
 	}
 	if o.MaxRows == 0 {
 		o.MaxRows = defaultMaxRows
@@ -135,6 +142,7 @@ func (o *Options) Validate() error {
 	check(o.Store != nil, "Store is required")
 	check(o.Lanes != nil, "Lanes is required")
 	check(o.Interval > 0, "Interval must be positive")
+	check(o.AdoptInterval > 0, "AdoptInterval must be positive")
 	check(o.MaxRows > 0 && o.MaxRows <= maxMaxRows, "MaxRows must be positive and fit in 31 bits")
 	check(o.MaxBytes > 0 && o.MaxBytes <= maxMaxBytes, "MaxBytes must be positive and at most 1 GiB")
 	check(o.Parallel > 0, "Parallel must be positive")

@@ -16,7 +16,9 @@ import (
 
 // Run folds until ctx ends, which is a clean stop (nil, after a publish that has begun): when the interval has
 // passed, when a lane's backlog reaches MaxRows or MaxBytes, when [Folder.Trigger]
-// is called, and at once while a cut left something behind.
+// is called, and at once while a cut left something behind. Between folds it
+// adopts what other writers have committed, also to tables that no fold touches:
+// every AdoptInterval, and when a head that a fold needs was cleaned up.
 //
 // Errors that a later attempt may cure are retried with backoff and jitter;
 // since the publisher is used up by an error of a publish, a new one is made by
@@ -25,9 +27,10 @@ import (
 func (f *Folder) Run(ctx context.Context) error {
 	wait := f.newBackoff()
 	lanes := laneFaults{}
+	f.nextAdoption = f.opts.Clock().Add(f.opts.AdoptInterval) // the claim has just looked
 	for ctx.Err() == nil {
 		started := time.Now()
-		report, err := f.FoldOnce(ctx)
+		report, err := f.turn(ctx)
 		lanes.log(ctx, f, report.Lanes)
 		if err != nil {
 			if err = f.recover(ctx, err, wait.NextBackOff()); err != nil {

@@ -143,9 +143,9 @@ func TestRunFolds(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	_, err := New(Options{MaxBytes: 2 << 30, Interval: -1, Parallel: -1, MaxRows: -1})
+	_, err := New(Options{MaxBytes: 2 << 30, Interval: -1, AdoptInterval: -1, Parallel: -1, MaxRows: -1})
 	require.ErrorIs(t, err, ErrInvalid)
-	for _, part := range []string{"Publisher", "Store", "Lanes", "MaxBytes", "Interval", "Parallel", "MaxRows"} {
+	for _, part := range []string{"Publisher", "Store", "Lanes", "MaxBytes", "Interval must", "AdoptInterval", "Parallel", "MaxRows"} {
 		require.ErrorContains(t, err, part)
 	}
 }

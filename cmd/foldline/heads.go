@@ -8,6 +8,7 @@ import (
 )
 
 type headsCmd struct {
+	at
 	JSON bool `help:"One JSON object."`
 }
 
@@ -46,7 +47,7 @@ type cutView struct {
 }
 
 func (c *headsCmd) Run(ctx context.Context, e *env) error {
-	_, s, err := e.graph(ctx)
+	_, s, err := c.snapshot(ctx, e)
 	if err != nil {
 		return err
 	}

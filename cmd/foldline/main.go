@@ -22,9 +22,9 @@ type cli struct {
 	Data       run.DataDir `help:"Directory of a development line; gives --root and --nats-url their defaults." default:"data"`
 
 	Dev     devCmd     `cmd:"" help:"Run the whole line in one process, on one directory, with an embedded NATS server."`
-	Heads   headsCmd   `cmd:"" help:"Show what is current: tables, versions, cuts."`
+	Heads   headsCmd   `cmd:"" help:"Show what is current, or was: tables, versions, cuts."`
 	Log     logCmd     `cmd:"" help:"Show the graph's commits, newest first." name:"log"`
-	Scan    scanCmd    `cmd:"" help:"Print the rows of a table at its head."`
+	Scan    scanCmd    `cmd:"" help:"Print the rows of a table at its head, or as they were."`
 	Rejects rejectsCmd `cmd:"" help:"Print the dead letters."`
 	Status  statusCmd  `cmd:"" help:"Show the lanes' logs beside the published cuts. Exit code 5 when a lane does not serve."`
 	Put     putCmd     `cmd:"" help:"Send rows of a file to a table."`

@@ -22,6 +22,7 @@ type scanCmd struct {
 	JSON    bool     `help:"The same as --format json."`
 	Limit   int64    `help:"Rows to print; 0 for all." default:"0"`
 	Columns []string `help:"Columns to print, in this order; all by default." placeholder:"NAME,…"`
+	at
 }
 
 func (c *scanCmd) Run(ctx context.Context, e *env) error {
@@ -32,8 +33,8 @@ func (c *scanCmd) Run(ctx context.Context, e *env) error {
 		c.Format = "json"
 	}
 	for attempt := 1; ; attempt++ {
-		table, err := openHead(ctx, e, c.Table)
-		if errors.Is(err, lance.ErrNotFound) && attempt < scanAttempts {
+		table, err := c.open(ctx, e)
+		if errors.Is(err, lance.ErrNotFound) && c.At == "" && attempt < scanAttempts {
 			continue
 		}
 		if err != nil {
@@ -43,15 +44,20 @@ func (c *scanCmd) Run(ctx context.Context, e *env) error {
 	}
 }
 
-// openHead opens a table at the version that the heads name, which need not be its newest.
-func openHead(ctx context.Context, e *env, key string) (*lance.Table, error) {
-	store, s, err := e.graph(ctx)
+// open opens the table at the version that the heads name, which need not be its newest, or that they named then.
+func (c *scanCmd) open(ctx context.Context, e *env) (*lance.Table, error) {
+	store, s, err := c.snapshot(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	table, err := s.OpenTable(ctx, store, key)
-	if errors.Is(err, heads.ErrNotFound) {
+	table, err := s.OpenTable(ctx, store, c.Table)
+	switch {
+	case errors.Is(err, heads.ErrNotFound) && c.At != "":
+		err = fmt.Errorf("%w at that state; foldline heads --at %s lists the tables", err, c.At)
+	case errors.Is(err, heads.ErrNotFound):
 		err = fmt.Errorf("%w; foldline heads lists the tables", err)
+	case errors.Is(err, lance.ErrNotFound) && c.At != "":
+		err = fmt.Errorf("%w: a cleanup has taken the version of table %q of that state: %w", heads.ErrPruned, c.Table, err)
 	}
 	return table, err
 }

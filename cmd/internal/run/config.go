@@ -69,10 +69,11 @@ type Dedupe struct {
 
 // Fold paces the folder and bounds one cut.
 type Fold struct {
-	Interval time.Duration `yaml:"interval" default:"250ms" help:"Pause between two folds while there is something to fold."`
-	MaxRows  int64         `yaml:"max_rows" default:"1000000" help:"Rows above which a fold takes a smaller cut."`
-	MaxBytes Bytes         `yaml:"max_bytes" default:"256MiB" help:"Log bytes above which a fold takes a smaller cut."`
-	IndexDir string        `yaml:"index_dir" help:"Directory of the key index, a cache; without one every fold scans the key columns of the tables it touches." placeholder:"DIR"`
+	Interval      time.Duration `yaml:"interval" default:"250ms" help:"Pause between two folds while there is something to fold."`
+	AdoptInterval time.Duration `yaml:"adopt_interval" default:"60s" help:"Pause between two looks for what other writers have committed; one LIST per table each."`
+	MaxRows       int64         `yaml:"max_rows" default:"1000000" help:"Rows above which a fold takes a smaller cut."`
+	MaxBytes      Bytes         `yaml:"max_bytes" default:"256MiB" help:"Log bytes above which a fold takes a smaller cut."`
+	IndexDir      string        `yaml:"index_dir" help:"Directory of the key index, a cache; without one every fold scans the key columns of the tables it touches." placeholder:"DIR"`
 }
 
 // Suspend is how long a table that cannot be committed may hold back its rows.
@@ -149,6 +150,7 @@ func (c *Config) Validate() error {
 	positive("dedupe.window", int64(c.Dedupe.Window))
 	positive("dedupe.max", int64(c.Dedupe.Max))
 	positive("fold.interval", int64(c.Fold.Interval))
+	positive("fold.adopt_interval", int64(c.Fold.AdoptInterval))
 	positive("fold.max_rows", c.Fold.MaxRows)
 	positive("fold.max_bytes", int64(c.Fold.MaxBytes))
 	positive("suspend.after", int64(c.Suspend.After))

@@ -109,14 +109,14 @@ func TestValidateReportsAllFaults(t *testing.T) {
 graph: a.b
 lanes: 2
 lane: 2
-fold: {interval: 0s, max_rows: -1}
+fold: {interval: 0s, adopt_interval: -1s, max_rows: -1}
 tables:
   - {table: Airport, columns: [{name: id, type: string, nullable: true}, {name: x, type: int3}, {name: x, type: bool}]}
   - {table: node:A, key: [k], lane_columns: [other], order: o, unknown_fields: keep, columns: [{name: id, type: string}]}
   - {table: node:A, columns: [{name: id, type: string}]}
 `)
 	for _, fault := range []string{
-		`graph name "a.b"`, "lane: 2 is not below lanes (2)", "fold.interval", "fold.max_rows",
+		`graph name "a.b"`, "lane: 2 is not below lanes (2)", "fold.interval", "fold.adopt_interval", "fold.max_rows",
 		`table key "Airport"`, `key column "id" must not be nullable`, `column "x": `, `column "x" is declared twice`,
 		`key column "k" is not among its columns`, "lane_columns must be a leading part", "order is not supported yet",
 		`unknown_fields is refuse or drop, not "keep"`, `table "node:A" is declared twice`,

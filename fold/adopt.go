@@ -1,0 +1,56 @@
+package fold
+
+import (
+	"context"
+	"errors"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/publisher"
+)
+
+// turn adopts foreign versions when it is time, then folds. One goroutine does both, one after the other, so that an adoption never falls
+// between the record of a fold and its publish.
+//
+// When a foreign cleanup has deleted a head that the fold needs, it adopts at once and folds over what is there.
+func (f *Folder) turn(ctx context.Context) (Report, error) {
+	if !f.opts.Clock().Before(f.nextAdoption) {
+		if _, err := f.adopt(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	report, err := f.FoldOnce(ctx)
+	if !errors.Is(err, lance.ErrNotFound) {
+		return report, err
+	}
+	moved, adoptErr := f.adopt(ctx)
+	if adoptErr != nil {
+		return Report{}, adoptErr
+	}
+	if !moved {
+		return report, err
+	}
+	return f.FoldOnce(ctx)
+}
+
+// adopt publishes what other writers have committed and says whether heads have moved. It only fails when the folder is fenced: with any other
+// error the heads stay as they are, folds go on, and the next adoption tries again.
+func (f *Folder) adopt(ctx context.Context) (moved bool, err error) {
+	f.nextAdoption = f.opts.Clock().Add(f.opts.AdoptInterval)
+	snap, err := f.publisher.Adopt(ctx)
+	switch {
+	case errors.Is(err, ErrFenced):
+		return false, err
+	case errors.Is(err, publisher.ErrUsedUp) || err != nil && ctx.Err() != nil:
+		return false, nil // the fold that follows meets the same
+	case err != nil:
+		f.opts.Logger.WarnContext(ctx, "foreign versions not adopted", "error", err)
+		return false, nil
+	case snap.Commit.Kind != heads.KindAdopt || snap.Version == f.adopted:
+		return false, nil // nothing was there to adopt
+	}
+	f.adopted = snap.Version
+	f.opts.Logger.InfoContext(ctx, "foreign versions adopted", "commit", snap.Commit.ID, "tables", len(snap.Commit.Tables))
+	f.opts.Notify(context.WithoutCancel(ctx), &publisher.Published{Snapshot: snap, Commit: snap.Commit})
+	return true, nil
+}
