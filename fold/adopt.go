@@ -38,19 +38,25 @@ func (f *Folder) turn(ctx context.Context) (Report, error) {
 func (f *Folder) adopt(ctx context.Context) (moved bool, err error) {
 	f.nextAdoption = f.opts.Clock().Add(f.opts.AdoptInterval)
 	snap, err := f.publisher.Adopt(ctx)
-	switch {
-	case errors.Is(err, ErrFenced):
-		return false, err
-	case errors.Is(err, publisher.ErrUsedUp) || err != nil && ctx.Err() != nil:
-		return false, nil // the fold that follows meets the same
-	case err != nil:
-		f.opts.Logger.WarnContext(ctx, "foreign versions not adopted", "error", err)
-		return false, nil
-	case snap.Commit.Kind != heads.KindAdopt || snap.Version == f.adopted:
+	if err != nil {
+		return false, f.adoptionFailed(ctx, err)
+	}
+	if snap.Commit.Kind != heads.KindAdopt || snap.Version == f.adopted {
 		return false, nil // nothing was there to adopt
 	}
 	f.adopted = snap.Version
 	f.opts.Logger.InfoContext(ctx, "foreign versions adopted", "commit", snap.Commit.ID, "tables", len(snap.Commit.Tables))
 	f.opts.Notify(context.WithoutCancel(ctx), &publisher.Published{Snapshot: snap, Commit: snap.Commit})
 	return true, nil
+}
+
+// adoptionFailed logs why nothing was adopted, unless the fold that follows meets the same, and returns what ends the folder.
+func (f *Folder) adoptionFailed(ctx context.Context, cause error) error {
+	if errors.Is(cause, ErrFenced) {
+		return cause
+	}
+	if ctx.Err() == nil && !errors.Is(cause, publisher.ErrUsedUp) {
+		f.opts.Logger.WarnContext(ctx, "foreign versions not adopted", "error", cause)
+	}
+	return nil
 }
