@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -68,6 +71,9 @@ func (in *Ingester) headers(r *request) (rows.Message, error) {
 	}
 	r.table = table
 	h := r.msg.Header
+	if fault := misnamed(h); fault != "" {
+		return rows.Message{}, refusal(envelope.CodeBadHeader, table, fault)
+	}
 	m := rows.Message{Table: table, Body: r.msg.Data, ContentType: h.Get(envelope.HeaderContentType)}
 	if m.Op, ok = envelope.ParseOp(h.Get(envelope.HeaderOp)); !ok {
 		return m, refusal(envelope.CodeUnknownOp, table, "the operations are upsert, insert and delete")
@@ -80,6 +86,32 @@ func (in *Ingester) headers(r *request) (rows.Message, error) {
 		return m, refusal(envelope.CodeBadHeader, table, fmt.Sprintf("%s has more than %d bytes", envelope.HeaderMsgID, envelope.MaxMsgIDBytes))
 	}
 	return m, in.ackMode(r)
+}
+
+// misnamed finds a header that would be taken for absent: one of ours in another case (NATS headers are case sensitive, and a delete
+// must not become an upsert), or one with our prefix that we do not know. Empty when there is none.
+func misnamed(h nats.Header) string {
+	for name := range h {
+		if slices.Contains(requestHeaders, name) {
+			continue
+		}
+		for _, known := range requestHeaders {
+			if strings.EqualFold(name, known) {
+				return fmt.Sprintf("header %q is written %q", name, known)
+			}
+		}
+		if len(name) >= len(headerPrefix) && strings.EqualFold(name[:len(headerPrefix)], headerPrefix) {
+			return fmt.Sprintf("unknown header %q", name)
+		}
+	}
+	return ""
+}
+
+const headerPrefix = "Foldline-"
+
+var requestHeaders = []string{
+	envelope.HeaderMsgID, envelope.HeaderContentType, envelope.HeaderAck, envelope.HeaderAckTimeout, envelope.HeaderOp,
+	envelope.HeaderTraceParent, envelope.HeaderTraceState,
 }
 
 // ackMode reads how long a visible ack may wait; zero is a durable ack.

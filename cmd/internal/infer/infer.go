@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +75,7 @@ const (
 	kindNull kind = iota
 	kindBool
 	kindInt
+	kindBig // fits int64, but a double would round it
 	kindUint
 	kindDouble
 	kindWide // an integer that no column type holds
@@ -83,7 +85,7 @@ const (
 )
 
 var typeOf = [kinds]string{
-	kindNull: "string", kindBool: "bool", kindInt: "int64", kindUint: "uint64", kindDouble: "double",
+	kindNull: "string", kindBool: "bool", kindInt: "int64", kindBig: "int64", kindUint: "uint64", kindDouble: "double",
 	kindTime: "timestamp:us:UTC", kindString: "string",
 }
 
@@ -181,7 +183,10 @@ func classifyNumber(text string) kind {
 	if strings.ContainsAny(text, ".eE") {
 		return kindDouble
 	}
-	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if int64(float64(v)) != v || v == math.MaxInt64 {
+			return kindBig
+		}
 		return kindInt
 	}
 	if _, err := strconv.ParseUint(text, 10, 64); err == nil {
@@ -224,7 +229,7 @@ func (t *table) result(key []string, mode Mode) ([]Column, error) {
 // family groups the kinds that one column type can hold together.
 func family(k kind) kind {
 	switch k {
-	case kindUint, kindDouble, kindWide:
+	case kindBig, kindUint, kindDouble, kindWide:
 		return kindInt
 	case kindTime:
 		return kindString
@@ -264,6 +269,10 @@ func (c *column) resolve(mode Mode) (kind, error) {
 
 func (c *column) number(mode Mode) (kind, error) {
 	switch {
+	case c.count[kindDouble] > 0 && mode == Strict && c.count[kindBig]+c.count[kindUint]+c.count[kindWide] > 0:
+		line := max(c.line[kindBig], c.line[kindUint], c.line[kindWide])
+		return 0, c.fault(line, fmt.Sprintf("holds an integer that a double may round, and line %d needs a double; declare the column in foldline.yaml",
+			c.line[kindDouble]))
 	case c.count[kindDouble] > 0:
 		return kindDouble, nil
 	case mode == Lenient || c.count[kindUint]+c.count[kindWide] == 0:
