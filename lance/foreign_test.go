@@ -51,7 +51,7 @@ func engineRows(from, to int) []pair {
 
 // TestEngineTables opens tables that the engine made, reads every version, merges rows in and reads again.
 func TestEngineTables(t *testing.T) {
-	for _, name := range []string{"v21", "v21_stable", "v22", "v22_stable"} {
+	for _, name := range []string{"v20", "v20_stable", "v21", "v21_stable", "v22", "v22_stable"} {
 		t.Run(name, func(t *testing.T) {
 			table, store := engineTable(t, name+".lance")
 			require.EqualValues(t, 4, table.Version())
@@ -86,6 +86,10 @@ func TestEngineTables(t *testing.T) {
 			}
 			p.apply(model)
 			requireModel(t, r.Table, model)
+			for _, f := range r.Table.m.pb.GetFragments() {
+				require.Equal(t, table.m.pb.GetFragments()[0].GetFiles()[0].GetFileMinorVersion(), f.GetFiles()[0].GetFileMinorVersion(),
+					"the table's version is that of all files")
+			}
 			require.Equal(t, table.m.index, r.Table.m.index)
 			require.True(t, store.synced[table.m.object], "the version that ours stands on was made durable")
 			for _, f := range table.Fragments() {

@@ -15,7 +15,7 @@ export SHAPES_DB=$dir/engine SHAPES_TXT=$dir/texts
 node "$1/node/gen.mjs" 5000 >"$dir/gen.log" || { cat "$dir/gen.log"; exit 1; }
 failed=0
 "$1/bin/shapes" "$dir/engine" "$dir/texts" "$dir/ours" >"$dir/read.log" || failed=1
-for version in 2.1 2.2; do
+for version in 2.0 2.1 2.2; do
   node "$1/node/check.mjs" "$dir/ours/$version" >"$dir/check-$version.log" || failed=1
 done
 python3 interop/shapes/table.py "$dir" >docs/lance-shapes.md

@@ -4,6 +4,7 @@ import os
 import sys
 
 VERSIONS = ("2_0", "2_1", "2_2")
+OURS = ("2.0", "2.1", "2.2")
 
 
 def results(path):
@@ -17,19 +18,19 @@ def results(path):
 
 def main(folder):
     read = results(os.path.join(folder, "read.log"))
-    ours = {v: results(os.path.join(folder, "check-%s.log" % v)) for v in ("2.1", "2.2")}
+    ours = {v: results(os.path.join(folder, "check-%s.log" % v)) for v in OURS}
     shapes = sorted({name[:-4] for name in read})
     print("# Shapes of data, by version and direction\n")
     print("Made by `make interop`. Every shape is a table of 5,000 rows, of one column, that LanceDB wrote and we read in")
-    print("full, in part and by row address (left), and that we wrote again in 2.1 and in 2.2 and LanceDB read in full, in")
+    print("full, in part and by row address (left), and that we wrote again in each version and LanceDB read in full, in")
     print("a range and at scattered rows (right; once for each version that it came from). Values are compared one by one.")
-    print("Version 2.0 has no null structs: they read as structs of nulls there, and are not written again.\n")
-    print("| shape | we read 2.0 | 2.1 | 2.2 | LanceDB reads our 2.1 | 2.2 |")
-    print("|---|---|---|---|---|---|")
+    print("Version 2.0 has no null structs: the engine's read as structs of nulls, and we refuse to write any.\n")
+    print("| shape | we read 2.0 | 2.1 | 2.2 | LanceDB reads our 2.0 | 2.1 | 2.2 |")
+    print("|---|---|---|---|---|---|---|")
     for shape in shapes:
         left = [read.get(shape + "_" + v, "-") for v in VERSIONS]
         right = []
-        for v in ("2.1", "2.2"):
+        for v in OURS:
             found = [ours[v][shape + "_" + o] for o in VERSIONS if shape + "_" + o in ours[v]]
             right.append("-" if not found else "ok x%d" % len(found) if set(found) == {"ok"} else "FAIL")
         print("| %s | %s |" % (shape, " | ".join(left + right)))

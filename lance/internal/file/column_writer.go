@@ -16,8 +16,26 @@ import (
 // minStepBytes is the least that is shredded at a time, lest a nearly full page cost a step per row.
 const minStepBytes = 64 << 10
 
-// columnWriter holds the leaves of a top-level field until their pages are full.
-type columnWriter struct {
+// fieldWriter writes the columns of a top-level field.
+type fieldWriter interface {
+	// write takes all values of an array in, page by page.
+	write(w *Writer, arr arrow.Array) error
+	// finish writes what is still held.
+	finish(w *Writer) error
+	// columns are those of the field, in their order.
+	columns() []*pb.ColumnMetadata
+	release()
+}
+
+func newFieldWriter(f arrow.Field, v Version) (fieldWriter, error) {
+	if v.structural() {
+		return newLeavesWriter(f)
+	}
+	return newTreeWriter(f)
+}
+
+// leavesWriter holds the leaves of a top-level field until their pages are full.
+type leavesWriter struct {
 	tree   *levels.Tree
 	leaves []*leafWriter
 	data   []*encoding.Leaf
@@ -32,12 +50,12 @@ type leafWriter struct {
 	metadata *pb.ColumnMetadata
 }
 
-func newColumnWriter(f arrow.Field) (*columnWriter, error) {
+func newLeavesWriter(f arrow.Field) (*leavesWriter, error) {
 	tree, err := levels.NewTree(f)
 	if err != nil {
 		return nil, err
 	}
-	c := &columnWriter{tree: tree}
+	c := &leavesWriter{tree: tree}
 	for i := range tree.Leaves {
 		enc, err := columnEncoding()
 		if err != nil {
@@ -53,8 +71,7 @@ func newColumnWriter(f arrow.Field) (*columnWriter, error) {
 	return c, nil
 }
 
-// write takes all rows of arr in, page by page.
-func (c *columnWriter) write(w *Writer, arr arrow.Array) error {
+func (c *leavesWriter) write(w *Writer, arr arrow.Array) error {
 	for from := 0; from < arr.Len(); {
 		budget := max(w.opts.PageBytes-c.largest(), minStepBytes)
 		to := rowsWithin(arr, from, budget)
@@ -73,7 +90,7 @@ func (c *columnWriter) write(w *Writer, arr arrow.Array) error {
 }
 
 // largest is what the fullest leaf holds.
-func (c *columnWriter) largest() int64 {
+func (c *leavesWriter) largest() int64 {
 	n := int64(0)
 	for _, l := range c.leaves {
 		n = max(n, l.bytes())
@@ -86,7 +103,7 @@ func (l *leafWriter) bytes() int64 {
 }
 
 // flush writes the leaves that hold at least so many bytes.
-func (c *columnWriter) flush(w *Writer, least int64) error {
+func (c *leavesWriter) flush(w *Writer, least int64) error {
 	for _, l := range c.leaves {
 		if l.pending == 0 || l.bytes() < least {
 			continue
@@ -96,7 +113,7 @@ func (c *columnWriter) flush(w *Writer, least int64) error {
 			return err
 		}
 		for _, p := range pages {
-			if err := w.writePage(p, l); err != nil {
+			if err := l.writePage(w, p); err != nil {
 				return err
 			}
 		}
@@ -106,10 +123,30 @@ func (c *columnWriter) flush(w *Writer, least int64) error {
 	return nil
 }
 
-func (c *columnWriter) release() {
+func (c *leavesWriter) finish(w *Writer) error { return c.flush(w, 0) }
+
+func (c *leavesWriter) columns() []*pb.ColumnMetadata {
+	out := make([]*pb.ColumnMetadata, len(c.leaves))
+	for i, l := range c.leaves {
+		out[i] = l.metadata
+	}
+	return out
+}
+
+func (c *leavesWriter) release() {
 	for _, l := range c.leaves {
 		l.data.Release()
 	}
+}
+
+func (l *leafWriter) writePage(w *Writer, p structural.Encoded) error {
+	enc, err := directEncoding(urlStructure, p.Layout)
+	if err != nil {
+		return err
+	}
+	page := &pb.ColumnMetadata_Page{Length: uint64(p.Rows), Encoding: enc, Priority: uint64(l.written)}
+	l.written += int64(p.Rows)
+	return w.writePage(l.metadata, page, p.Buffers)
 }
 
 // rowsWithin is the end of the longest run of rows from `from` on that takes about budget bytes, but at least

@@ -102,7 +102,10 @@ func TestGoldenFilesRead(t *testing.T) {
 // What the engine wrote, written again by us in either version, reads the same.
 func TestGoldenFilesCopied(t *testing.T) {
 	for _, g := range goldens(t) {
-		for _, v := range []file.Version{file.V21, file.V22} {
+		for _, v := range []file.Version{file.V20, file.V21, file.V22} {
+			if shape := strings.SplitN(g.name, ".", 2)[0]; v == file.V20 && noStructNulls[shape] {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s to %s", g.name, v), func(t *testing.T) {
 				_, r, cols := openFile(t, g.data, file.ReaderOptions{Name: g.name})
 				data := copyFile(t, r, cols, file.WriterOptions{Version: v})

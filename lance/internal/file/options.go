@@ -17,7 +17,7 @@ const (
 
 // WriterOptions tunes a Writer. The zero value is ready to use.
 type WriterOptions struct {
-	// Version of the file; zero is V21. V20 is refused.
+	// Version of the file; zero is V21.
 	Version Version
 	// PageBytes is the uncompressed size at which the page of a column is cut, and so what a Writer holds per
 	// column; zero is 8 MiB, at least 4 KiB, at most 1 GiB. Small pages cost size and requests, large ones
@@ -32,7 +32,7 @@ func (o *WriterOptions) ensureDefaults() error {
 	if o.PageBytes == 0 {
 		o.PageBytes = defaultPageBytes
 	}
-	if o.Version != V21 && o.Version != V22 {
+	if o.Version != V20 && o.Version != V21 && o.Version != V22 {
 		return fmt.Errorf("%w: writing version %s", ErrUnsupported, o.Version)
 	}
 	if o.PageBytes < minPageBytes || o.PageBytes > maxPageBytes {

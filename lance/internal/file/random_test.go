@@ -17,6 +17,8 @@ type style struct {
 	small    bool    // numbers use few bits
 	longest  int     // bytes of the longest string
 	items    int     // items of the longest list
+	// wholeStructs leaves out null structs, which version 2.0 cannot hold.
+	wholeStructs bool
 }
 
 // scalarTypes are the leaf types, vectors apart.
@@ -67,7 +69,11 @@ func randomArray(r *rand.Rand, mem memory.Allocator, t arrow.DataType, n int, s 
 }
 
 func randomData(r *rand.Rand, mem memory.Allocator, t arrow.DataType, n int, s style) *array.Data {
-	valid, nulls := randomValidity(r, mem, n, s.nulls)
+	share := s.nulls
+	if t.ID() == arrow.STRUCT && s.wholeStructs {
+		share = 0
+	}
+	valid, nulls := randomValidity(r, mem, n, share)
 	if valid != nil {
 		defer valid.Release()
 	}

@@ -105,6 +105,11 @@ func roundTrip(t *rapid.T, typ arrow.DataType, s style, n int, seed uint64) {
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	defer mem.AssertSize(t, 0)
 	r := rand.New(rand.NewPCG(seed, 1))
+	opts := file.WriterOptions{
+		Version:   rapid.SampledFrom([]file.Version{file.V20, file.V21, file.V22}).Draw(t, "version"),
+		PageBytes: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 0}).Draw(t, "page"),
+	}
+	s.wholeStructs = opts.Version == file.V20
 	arr := randomArray(r, memory.DefaultAllocator, typ, n, s)
 	sc := arrow.NewSchema([]arrow.Field{nullable("c", typ)}, nil)
 	var recs []arrow.Record
@@ -112,10 +117,6 @@ func roundTrip(t *rapid.T, typ arrow.DataType, s style, n int, seed uint64) {
 		to := min(n, from+1+r.IntN(n))
 		recs = append(recs, array.NewRecord(sc, []arrow.Array{array.NewSlice(arr, int64(from), int64(to))}, int64(to-from)))
 		from = to
-	}
-	opts := file.WriterOptions{
-		Version:   rapid.SampledFrom([]file.Version{file.V21, file.V22}).Draw(t, "version"),
-		PageBytes: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 0}).Draw(t, "page"),
 	}
 	data, sum := writeFile(t, opts, sc, recs...)
 	require.EqualValues(t, n, sum.Rows)

@@ -5,7 +5,7 @@ import "fmt"
 // Version is a data file version as manifests name it, such as 2.1.
 type Version struct{ Major, Minor uint16 }
 
-// The versions that can be read. V21 and V22 can be written too.
+// The versions that can be read and written.
 var (
 	V20 = Version{2, 0}
 	V21 = Version{2, 1}

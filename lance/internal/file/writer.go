@@ -8,7 +8,6 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/foldline/foldline/lance/internal/encoding/structural"
 	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/lance/internal/schema"
 )
@@ -25,7 +24,7 @@ type ColumnRef struct {
 type Summary struct {
 	Rows, Bytes int64
 	Version     Version
-	// Columns lists the leaf fields in column order.
+	// Columns lists the fields that own a column, in column order.
 	Columns []ColumnRef
 }
 
@@ -37,7 +36,7 @@ type Writer struct {
 	opts    WriterOptions
 	fields  []schema.Field
 	schema  *arrow.Schema
-	columns []*columnWriter
+	columns []fieldWriter
 	rows    int64
 	err     error // sticky
 }
@@ -54,7 +53,7 @@ func NewWriter(dst io.Writer, fields []schema.Field, opts WriterOptions) (*Write
 	}
 	w := &Writer{out: bufio.NewWriterSize(dst, writeBufferBytes), opts: opts, fields: fields, schema: s}
 	for _, f := range s.Fields() {
-		c, err := newColumnWriter(f)
+		c, err := newFieldWriter(f, opts.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -135,15 +134,15 @@ func (w *Writer) Finish() (Summary, error) {
 	}
 	w.err = fmt.Errorf("%w: the file is finished", ErrInvalid)
 	sum := Summary{Rows: w.rows, Bytes: w.pos, Version: w.opts.Version}
-	for i, id := range schema.Leaves(w.fields) {
-		sum.Columns = append(sum.Columns, ColumnRef{FieldID: id, Index: int32(i)})
+	for i, f := range PhysicalFields(w.fields, w.opts.Version) {
+		sum.Columns = append(sum.Columns, ColumnRef{FieldID: f.ID, Index: int32(i)})
 	}
 	return sum, nil
 }
 
 func (w *Writer) finish() error {
 	for _, c := range w.columns {
-		if err := c.flush(w, 0); err != nil {
+		if err := c.finish(w); err != nil {
 			return err
 		}
 		c.release()
@@ -155,8 +154,8 @@ func (w *Writer) finish() error {
 	f := footer{columnMetadata: w.pos, globals: 1, version: w.opts.Version}
 	var table []byte
 	for _, c := range w.columns {
-		for _, leaf := range c.leaves {
-			at, err := w.writeMessage(leaf.metadata, 1)
+		for _, column := range c.columns() {
+			at, err := w.writeMessage(column, 1)
 			if err != nil {
 				return err
 			}
@@ -186,14 +185,9 @@ func (w *Writer) writeMessage(m proto.Message, align int64) (position, error) {
 	return at, w.writeBytes(b)
 }
 
-// writePage writes the buffers of a page and records it.
-func (w *Writer) writePage(p structural.Encoded, leaf *leafWriter) error {
-	enc, err := directEncoding(urlStructure, p.Layout)
-	if err != nil {
-		return err
-	}
-	page := &pb.ColumnMetadata_Page{Length: uint64(p.Rows), Encoding: enc, Priority: uint64(leaf.written)}
-	for _, b := range p.Buffers {
+// writePage writes the buffers of a page and enters it into its column.
+func (w *Writer) writePage(column *pb.ColumnMetadata, page *pb.ColumnMetadata_Page, buffers [][]byte) error {
+	for _, b := range buffers {
 		// The engine checks the alignment of empty buffers too.
 		if err := w.pad(alignment); err != nil {
 			return err
@@ -204,8 +198,7 @@ func (w *Writer) writePage(p structural.Encoded, leaf *leafWriter) error {
 			return err
 		}
 	}
-	leaf.metadata.Pages = append(leaf.metadata.Pages, page)
-	leaf.written += int64(p.Rows)
+	column.Pages = append(column.Pages, page)
 	return nil
 }
 

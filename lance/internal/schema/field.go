@@ -66,17 +66,6 @@ func Subtree(fields []Field, i int) []Field {
 	return fields[i:end]
 }
 
-// Leaves returns the ids of the fields that own a column in files of version 2.1 and later, in column order.
-func Leaves(fields []Field) []int32 {
-	ids := make([]int32, 0, len(fields))
-	for _, f := range fields {
-		if f.IsLeaf() {
-			ids = append(ids, f.ID)
-		}
-	}
-	return ids
-}
-
 // Validate checks what every reader of a field list relies on: a bounded number of fields, unique
 // non-negative ids, parents that stand before their children, and pre-order.
 func Validate(fields []Field) error {
