@@ -1,180 +1,106 @@
-"""Our commits race the engine's, in both orders, for every pair of operations that both sides can commit.
+"""Our commits race the engine's, in both orders, for every pair of the format's conflict matrix that was seen on the engine.
 
     check_races.py RACES_BINARY DIRECTORY SAME_CORE
 
-Both sides plan on version 2 of a table with two fragments of ten rows; one lands, then the other tries. SAME_CORE is "yes" for the
-engine release that the expectations below are of; a newer one may refuse more than they say, never less, and what it lands must
-be taken by us as they say.
+Both sides plan on one version of a table; one lands, then the other tries: its outcome is the matrix's, and the rows are then those of
+what landed, in that order, in both readers. What package lance does not commit (indexes, data replacement, ...) the engine lands itself, so
+that every cell is run. SAME_CORE is "yes" for the engine release that the matrix is of; a newer one may refuse more, never less, and what it
+lands must be taken by us as the matrix says. At the end the matrix is printed, and a pair that was not run is a failure.
 """
 
+import json
 import os
 import shutil
-import subprocess
 import sys
 
 import lance
-import pyarrow as pa
-from lance.fragment import write_fragments
-from lance.optimize import Compaction, CompactionTask
 
+import races_spec
+from races_engine import BASE, Engine, Ours
 from report import Report
 
-BASE = 2
-OPERATIONS = ["append", "delete", "update", "update_filter", "overwrite", "rewrite", "index", "merge", "project", "restore", "config"]
-OURS_ONLY = ["reserve", "barrier"]
-
-# The format's matrix: what the side that comes second gets, by its own operation and by the one that landed, in the order of
-# OPERATIONS. o ok, R retryable, I incompatible, m merged deletion vectors; lower-case r: retryable on the same fragment only.
-MATRIX = {
-    "append":        "oooo I oooo I o",
-    "delete":        "ommm I r oRo I o",
-    "update":        "ommm I r oRo I o",
-    "update_filter": "RmRR I r oRo I o",
-    "overwrite":     "oooo R ooooo o",
-    "rewrite":       "orrr I r RRo I o",
-    "index":         "oooo I R RooIo",
-    "merge":         "RRRR I R oRI I o",
-    "project":       "oooo I o oRR I o",
-    "restore":       "oooo o ooooo o",
-    "config":        "oooo o ooooo o",
-    "reserve":       "oooo I oooo I o",
-    "barrier":       "oooo o ooooo o",
-}
+LETTER = {"ok": "o", "retry": "R", "incompatible": "I"}
 
 
-def expected(second, first, same_fragment, knows_rows):
-    cell = MATRIX[second].replace(" ", "")[OPERATIONS.index(first)]
-    # Every compaction here rewrites both fragments.
-    same_fragment = same_fragment or "rewrite" in (second, first)
-    if cell == "r":
-        cell = "R" if same_fragment else "o"
-    if cell == "m":
-        cell = "o" if knows_rows or not same_fragment else "R"
-    return {"o": "ok", "R": "retry", "I": "incompatible"}[cell]
+class Races:
+    def __init__(self, binary, directory, stricter_is_fine):
+        self.ours, self.engine, self.stricter_is_fine = Ours(binary), Engine(), stricter_is_fine
+        self.template, self.path = os.path.join(directory, "template.lance"), os.path.join(directory, "race.lance")
+        self.seen = {}  # (second, first) → by side that came second, the letters of the outcomes
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory)
+        self.ours.ask("make", self.template)
+        lance.dataset(self.template).delete(f"v in ({', '.join(map(str, races_spec.Model.DELETED))})")
+        assert lance.dataset(self.template).version == BASE
 
+    def sides(self, second, first):
+        """Who comes second and who first: the other side, or when that one cannot land an operation of the format's columns, the same."""
+        for b, a in [(self.ours, self.engine), (self.engine, self.ours)]:
+            if b.can(second, False) and (a.can(first, True) or first in races_spec.COLUMNS):
+                yield b, a if a.can(first, True) else b
 
-class Ours:
-    def __init__(self, binary):
-        self.binary = binary
+    def race(self, b, second, a, first, place, want):
+        """a lands first, then b tries second."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        shutil.copytree(self.template, self.path)
+        (a_fragment, a_row), (b_fragment, b_row) = self.spot(a, b, place)
+        lands, tries = a.plan(self.path, first, a_fragment, a_row), b.plan(self.path, second, b_fragment, b_row)
+        if (landed := lands()) != "ok":
+            return f"the first commit: {landed}"
+        got = tries()
+        self.seen.setdefault((second, first), {}).setdefault(b.name, []).append(LETTER[got])
+        if got != want and not (b is self.engine and self.stricter_is_fine and want != "incompatible" and got != "ok"):
+            return f"{got}, want {want}"
+        model = races_spec.Model()
+        model.apply(first, a_fragment, a_row, a is self.ours)
+        if got == "ok":
+            model.apply(second, b_fragment, b_row, b is self.ours)
+        return self.compare(model.rows)
 
-    def make(self, path):
-        subprocess.run([self.binary, "make", path], check=True, timeout=60)
+    def spot(self, a, b, place):
+        """Fragment and row of the first and of the second: those of ours are 0 and 3."""
+        apart = 1 if place == "other fragment" else 0
+        row = 3 if place == "same row" else 7
+        if a is b:
+            return (0, 3), (apart, 3 if b is self.ours else row)
+        return ((0, 3), (apart, row)) if a is self.ours else ((apart, row), (0, 3))
 
-    def plan(self, path, operation, fragment):
-        done = lambda: subprocess.run(
-            [self.binary, "commit", path, str(BASE), operation, str(fragment)], check=True, timeout=60, capture_output=True, text=True)
-        return lambda: done().stdout.strip()
+    def compare(self, want):
+        dataset = lance.dataset(self.path)
+        dataset.validate()
+        rows = dataset.to_table(columns=["id", "v"])
+        theirs = dict(zip(rows["id"].to_pylist(), rows["v"].to_pylist()))
+        if len(theirs) != rows.num_rows or theirs != want:
+            return f"the engine reads {rows.num_rows} rows, want {len(want)}: {sorted(theirs.items() ^ want.items())}"
+        ours = json.loads(self.ours.ask("rows", self.path))
+        if ours != want:
+            return f"ours reads {sorted(ours.items() ^ want.items())} otherwise"
+        return None
 
+    def missing(self):
+        """Pairs of the format that were not run in each order that both sides can commit."""
+        for second, first in races_spec.pairs():
+            wanted = {b.name for b, _ in self.sides(second, first)}
+            if "engine" not in wanted or self.seen.get((second, first), {}).keys() != wanted:
+                yield f"{second} after {first}"
 
-class Engine:
-    """plan() prepares an operation on the base version, as far as the engine's interface lets it, and returns the commit."""
-
-    def plan(self, path, operation, fragment):
-        dataset = lance.dataset(path, version=BASE)
-        commit = getattr(self, operation)(path, dataset, fragment)
-        return lambda: self.outcome(commit)
-
-    def outcome(self, commit):
-        try:
-            commit()
-        except Exception as e:  # the engine has no classes of its own for these
-            text = str(e)
-            if "ncompatible" in text or "was preempted" in text and "Retryable" not in text:
-                return "incompatible"
-            if "Retryable" in text or "Too many concurrent writers" in text or "etryable commit conflict" in text:
-                return "retry"
-            raise
-        return "ok"
-
-    def low(self, path, operation):
-        return lambda: lance.LanceDataset.commit(path, operation, read_version=BASE)
-
-    def append(self, path, dataset, _):
-        return self.low(path, lance.LanceOperation.Append(write_fragments(self.rows(dataset, 300, 303), dataset)))
-
-    def delete(self, path, dataset, fragment):
-        return self.low(path, lance.LanceOperation.Delete([self.deleted(dataset, fragment)], [], "v = 7"))
-
-    def update(self, path, dataset, fragment):
-        fresh = write_fragments(self.rows(dataset, fragment * 10 + 7, fragment * 10 + 8), dataset)
-        return self.low(path, lance.LanceOperation.Update([], [self.deleted(dataset, fragment)], fresh, []))
-
-    def update_filter(self, path, dataset, fragment):
-        merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().conflict_retries(0)
-        rows = pa.concat_tables([self.rows(dataset, fragment * 10 + 7, fragment * 10 + 8), self.rows(dataset, 400, 401)])
-        return lambda: merge.execute(rows)
-
-    def overwrite(self, path, dataset, _):
-        return self.low(path, lance.LanceOperation.Overwrite(dataset.schema, write_fragments(self.rows(dataset, 500, 503), dataset)))
-
-    def rewrite(self, path, dataset, _):
-        done = [task.execute(dataset) for task in Compaction.plan(dataset, {}).tasks]
-        return lambda: Compaction.commit(dataset, done)
-
-    def index(self, path, dataset, _):
-        return lambda: dataset.create_scalar_index("v", "BTREE")
-
-    def merge(self, path, dataset, _):
-        return lambda: dataset.add_columns({"y": "v + 1"})
-
-    def project(self, path, dataset, _):
-        return lambda: dataset.drop_columns(["w"])
-
-    def restore(self, path, dataset, _):
-        return self.low(path, lance.LanceOperation.Restore(1))
-
-    def config(self, path, dataset, _):
-        return lambda: dataset.update_config({"theirs": "1"})
-
-    def rows(self, dataset, start, stop):
-        numbers = list(range(start, stop))
-        return pa.table({"id": [f"k{n}" for n in numbers], "v": numbers, "w": [None] * len(numbers)}, schema=dataset.schema)
-
-    def deleted(self, dataset, fragment):
-        return dataset.get_fragment(fragment).delete(f"v = {fragment * 10 + 7}")
-
-
-def race(template, path, first, second, want, stricter_is_fine):
-    """first and second are (side, operation, fragment): both plan, first lands, then second tries."""
-    shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(template, path)
-    (a, a_operation, a_fragment), (b, b_operation, b_fragment) = first, second
-    lands, tries = a.plan(path, a_operation, a_fragment), b.plan(path, b_operation, b_fragment)
-    if (landed := lands()) != "ok":
-        return f"the first commit: {landed}"
-    got = tries()
-    if got != want and not (stricter_is_fine and want != "incompatible" and got != "ok"):
-        return f"{got}, want {want}"
-    dataset = lance.dataset(path)
-    # The engine's compaction reserves fragment ids in a version of its own.
-    reserved = "rewrite" == (a_operation if isinstance(a, Engine) else b_operation)
-    if not 0 <= dataset.version - (BASE + 1 + (got == "ok")) <= reserved:
-        return f"version {dataset.version} after {got}"
-    dataset.to_table()
-    dataset.validate()
-    return None
+    def matrix(self):
+        """Rows come second, columns first; a cell has our outcomes, then the engine's: of other fragment, same fragment, same row."""
+        seconds = [*races_spec.MATRIX, *races_spec.SOURCE_ONLY]
+        cell = lambda key, side: "".join(self.seen.get(key, {}).get(side, "-"))
+        table = [["second \\ first", *races_spec.COLUMNS]]
+        table += [[s, *(f"{cell((s, f), 'ours')}/{cell((s, f), 'engine')}" for f in races_spec.COLUMNS)] for s in seconds]
+        widths = [max(map(len, column)) for column in zip(*table)]
+        return "\n".join("  ".join(text.ljust(w) for text, w in zip(row, widths)) for row in table)
 
 
 def main(binary, directory, same_core):
-    report = Report()
-    ours, engine = Ours(binary), Engine()
-    os.makedirs(directory, exist_ok=True)
-    template = os.path.join(directory, "template.lance")
-    ours.make(template)
-    path = os.path.join(directory, "race.lance")
-    for ours_operation in [o for o in OPERATIONS if o != "index"] + OURS_ONLY:
-        for theirs in OPERATIONS:
-            for same in [True, False]:
-                fragment = 0 if same else 1
-                where = "same fragment" if same else "other fragment"
-                want = expected(ours_operation, theirs, same, True)
-                report.check(f"{ours_operation} of ours after {theirs} of the engine, {where}", race, template, path,
-                             (engine, theirs, fragment), (ours, ours_operation, 0), want, False)
-                if ours_operation in OURS_ONLY:
-                    continue
-                want = expected(theirs, ours_operation, same, theirs == "update_filter")
-                report.check(f"{theirs} of the engine after {ours_operation} of ours, {where}", race, template, path,
-                             (ours, ours_operation, 0), (engine, theirs, fragment), want, same_core != "yes")
+    report, races = Report(), Races(binary, directory, same_core != "yes")
+    for second, first, place, want in races_spec.cases():
+        for b, a in races.sides(second, first):
+            report.check(f"{second} of {b.name} after {first} of {a.name}, {place}", races.race, b, second, a, first, place, want)
+    report.check("every pair of the format was raced in both orders", lambda: "; ".join(races.missing()))
+    print(races.matrix())
     report.exit()
 
 

@@ -9,6 +9,7 @@ command -v python3 >/dev/null || { echo "interop needs python3 (with venv)" >&2;
 command -v npm >/dev/null || { echo "interop needs Node.js with npm" >&2; exit 1; }
 interop/install.sh
 mkdir -p "$dir/bin"
+export LANCE_LOG=error
 go build -o "$dir/bin/" ./cmd/foldline ./interop/tables ./interop/races
 
 for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do

@@ -1,61 +1,72 @@
-// Command races commits one operation of package lance on top of a stated version of a table, so that the interop checks can
-// race it with the real engine.
+// Command races works on tables with package lance, for the interop checks that race it with the real engine. It answers requests, one a line of
+// standard input: "=" and the answer on one line, or "!" and the fault.
 //
-//	races make PATH              a table of two fragments of ten rows at version 2
-//	races commit PATH VERSION OPERATION FRAGMENT
-//
-// commit plans the operation on VERSION and prints "ok", "retry" or "incompatible".
+//	make PATH      a table of two fragments of ten rows
+//	commit PATH VERSION OPERATION FRAGMENT
+//	               plans the operation on VERSION; answers "ok", "retry" or "incompatible"
+//	rows PATH      the newest version's rows: a JSON object of id to v
+//	cleanup PATH   the versions but the newest, and their files, go; answers how many versions
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
 
 	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		answer, err := answer(context.Background(), strings.Fields(lines.Text()))
+		if err != nil {
+			fmt.Printf("!%s\n", strings.ReplaceAll(err.Error(), "\n", " "))
+			continue
+		}
+		fmt.Printf("=%s\n", answer)
+	}
+	if err := lines.Err(); err != nil {
 		fmt.Fprintln(os.Stderr, "races:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	switch {
-	case len(args) == 2 && args[0] == "make":
-		store, root, err := open(args[1])
-		if err != nil {
-			return err
-		}
-		return makeTable(ctx, store, root)
-	case len(args) == 5 && args[0] == "commit":
-		outcome, err := commit(ctx, args[1], args[2], args[3], args[4])
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(out, outcome)
-		return err
+func answer(ctx context.Context, request []string) (string, error) {
+	if len(request) < 2 {
+		return "", errors.New("a request is a verb and a path")
 	}
-	return errors.New("usage: races make PATH | races commit PATH VERSION OPERATION FRAGMENT")
-}
-
-func open(path string) (store objstore.Store, root string, err error) {
-	store, err = objstore.OpenLocal(filepath.Dir(path))
-	return store, filepath.Base(path), err
-}
-
-func commit(ctx context.Context, path, version, operation, fragment string) (string, error) {
-	store, root, err := open(path)
+	path := request[1]
+	store, err := objstore.OpenLocal(filepath.Dir(path))
 	if err != nil {
 		return "", err
 	}
+	root := filepath.Base(path)
+	switch {
+	case request[0] == "make":
+		return "", makeTable(ctx, store, root)
+	case request[0] == "rows":
+		return rows(ctx, store, root)
+	case request[0] == "cleanup":
+		report, err := lance.Cleanup(ctx, store, root, lance.CleanupOptions{OlderThan: time.Now().Add(time.Hour)})
+		return strconv.Itoa(len(report.Versions)), err
+	case request[0] == "commit" && len(request) == 5:
+		return commit(ctx, store, root, request[2], request[3], request[4])
+	}
+	return "", fmt.Errorf("no request %q", request)
+}
+
+func commit(ctx context.Context, store objstore.Store, root, version, operation, fragment string) (string, error) {
 	base, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
 		return "", err
@@ -82,4 +93,27 @@ func commit(ctx context.Context, path, version, operation, fragment string) (str
 		return "incompatible", nil
 	}
 	return "", err
+}
+
+func rows(ctx context.Context, store objstore.Store, root string) (string, error) {
+	table, err := lance.Open(ctx, store, root)
+	if err != nil {
+		return "", err
+	}
+	rows := map[string]int64{}
+	for rec, err := range table.Scan(ctx, lance.ScanOptions{Columns: []string{"id", "v"}}) {
+		if err != nil {
+			return "", err
+		}
+		id, v := rec.Column(0).(*array.String), rec.Column(1).(*array.Int64)
+		for i := range int(rec.NumRows()) {
+			if _, twice := rows[id.Value(i)]; twice {
+				return "", fmt.Errorf("key %q is live twice", id.Value(i))
+			}
+			rows[id.Value(i)] = v.Value(i)
+		}
+		rec.Release()
+	}
+	text, err := json.Marshal(rows)
+	return string(text), err
 }
