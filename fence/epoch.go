@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/objstore"
 )
 
 // Names in a table's metadata, and in the properties of our transactions.
@@ -100,7 +101,7 @@ const barrierRounds = 10
 
 // Barrier commits epoch into t's metadata and returns the version that carries it; nothing is committed when the newest
 // version carries it already. authority is as in [Guard]. ErrFenced under a higher epoch. It changes no row and conflicts with no other
-// writer's commit.
+// writer's commit. An attempt whose outcome is not known is settled by the newest version: it carries our epoch, a higher one, or neither.
 func Barrier(ctx context.Context, t *lance.Table, epoch uint64, authority func(context.Context) error) (*lance.Table, error) {
 	for round := 1; ; round++ {
 		latest, err := t.Latest(ctx)
@@ -121,7 +122,8 @@ func Barrier(ctx context.Context, t *lance.Table, epoch uint64, authority func(c
 			TableMetadata: &lance.MapUpdate{Set: map[string]string{MetaEpoch: FormatEpoch(epoch)}}})
 		tx.Properties = map[string]string{MetaEpoch: FormatEpoch(epoch)}
 		done, err := latest.Commit(ctx, tx, lance.CommitOptions{Check: Guard(epoch, authority)})
-		again := errors.Is(err, lance.ErrConflict) || errors.Is(err, ErrUnseen)
+		again := errors.Is(err, lance.ErrConflict) || errors.Is(err, ErrUnseen) ||
+			errors.Is(err, lance.ErrUnknownOutcome) || errors.Is(err, objstore.ErrUnknownOutcome)
 		if again && round < barrierRounds {
 			continue
 		}

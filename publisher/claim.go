@@ -94,6 +94,7 @@ func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Sn
 	if err != nil {
 		return err
 	}
+	p.step("%s.before", kind)
 	s, err := p.commit(ctx, p.snap, change{id: id, kind: kind, actor: p.snap.FolderOwner,
 		apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
 			if err := p.owns(next); err != nil {
@@ -105,6 +106,7 @@ func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Sn
 		return err
 	}
 	p.snap = s
+	p.step("%s.after", kind)
 	return p.owns(s)
 }
 

@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,6 +104,9 @@ func (p *Publisher) CreateTable(ctx context.Context, spec TableSpec) (heads.Tabl
 	}
 	p.step("create.before")
 	t, err := p.register(ctx, s, spec, schema)
+	if errors.Is(err, ErrConflict) {
+		err = cmp.Or(p.authority(ctx), err) // a successor's table may be in the way: then that is what there is to say
+	}
 	if err != nil {
 		return heads.Table{}, fmt.Errorf("publisher: create table %q: %w", spec.Key, err)
 	}

@@ -77,7 +77,7 @@ func sameGraph(s *heads.Snapshot, spec InitSpec) error {
 
 // genesis creates what is missing and makes the first graph commit. The tables come first: a manifest with a graph in it is complete.
 func (m *manifest) genesis(ctx context.Context, spec InitSpec) (*heads.Snapshot, error) {
-	m.step("create.before")
+	m.step("init.before")
 	rejects, err := m.ensure(ctx, heads.RejectsPath, RejectSchema(), RejectKey, map[string]string{
 		fence.MetaGraph: spec.Graph, fence.MetaTable: formatTableID(firstTable)})
 	if err != nil {
@@ -100,7 +100,7 @@ func (m *manifest) genesis(ctx context.Context, spec InitSpec) (*heads.Snapshot,
 	}
 	s, err := m.firstCommit(ctx, table, rejects, spec)
 	if err == nil {
-		m.step("create.after")
+		m.step("init.after")
 	}
 	return s, err
 }

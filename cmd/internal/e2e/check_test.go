@@ -13,6 +13,7 @@ import (
 	"github.com/foldline/foldline/internal/rowjson"
 	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/publisher"
 )
 
 // openGraph opens the store of a data directory.
@@ -69,7 +70,8 @@ func column(t *testing.T, rec arrow.Record, name string) *array.Int64 {
 	return rec.Column(at[0]).(*array.Int64)
 }
 
-// checkExact requires that every table holds exactly the acknowledged rows, each once (F2, F3, F4), and no dead letter.
+// checkExact requires that every table holds exactly the acknowledged rows, each once (F2, F3, F4), and the dead letters exactly the
+// strict inserts that had to lose (crash C15).
 func checkExact(t *testing.T, store objstore.Store, workers []*worker) {
 	t.Helper()
 	s, err := heads.Resolve(t.Context(), store, "")
@@ -77,10 +79,28 @@ func checkExact(t *testing.T, store objstore.Store, workers []*worker) {
 	checkTable[airport](t, store, s, airports, workers)
 	checkTable[route](t, store, s, routes, workers)
 	checkTable[flight](t, store, s, flights, workers)
+	checkRejects(t, store, s, workers)
+}
+
+func checkRejects(t *testing.T, store objstore.Store, s *heads.Snapshot, workers []*worker) {
+	t.Helper()
+	want, got := map[mark]int{}, map[mark]int{}
+	for _, w := range workers {
+		for rev := range w.rejected {
+			want[mark{w.id, rev}] = 1
+		}
+	}
 	scan(t, store, s, heads.RejectsKey, func(rec arrow.Record, i int) {
 		text, err := rowjson.AppendRow(nil, rec, i)
-		t.Errorf("dead letter %s %v", text, err)
+		require.NoError(t, err)
+		var letter struct{ Table, Op, Code, Row string }
+		require.NoError(t, json.Unmarshal(text, &letter))
+		require.Equal(t, []string{airports, "insert", publisher.CodeKeyExists}, []string{letter.Table, letter.Op, letter.Code}, "%s", text)
+		var row airport
+		require.NoError(t, json.Unmarshal([]byte(letter.Row), &row))
+		got[row.mark]++
 	})
+	require.Equal(t, want, got, "dead letters")
 }
 
 func checkTable[T any](t *testing.T, store objstore.Store, s *heads.Snapshot, table string, workers []*worker) {

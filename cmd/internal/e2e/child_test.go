@@ -42,6 +42,8 @@ const (
 	devChild      = "dev"
 	ingesterChild = "ingester"
 	folderChild   = "folder"
+	// rivalChild is a folder that does not ask for the lease: nothing but the epochs keeps it from doing harm.
+	rivalChild = "rival"
 )
 
 // childPlan tells a child what it is, where to work and when to die.
@@ -99,6 +101,9 @@ func (p childPlan) run(ctx context.Context, deps run.Deps) error {
 	switch p.Process {
 	case ingesterChild:
 		return run.Ingester(ctx, cfg, deps)
+	case rivalChild:
+		deps.Unleased = true
+		return run.Folder(ctx, cfg, deps)
 	case folderChild:
 		return run.Folder(ctx, cfg, deps)
 	}
@@ -155,7 +160,7 @@ func childConfig() run.Config {
 		WAL:     run.WAL{MaxBytes: 1 << 30},
 		Ingest:  run.Ingest{MaxBytes: 64 << 20},
 		Dedupe:  run.Dedupe{Window: 10 * time.Minute, Max: 100_000},
-		Fold:    run.Fold{Interval: 10 * time.Millisecond, MaxRows: 100_000, MaxBytes: 64 << 20},
+		Fold:    run.Fold{Interval: 10 * time.Millisecond, AdoptInterval: 100 * time.Millisecond, MaxRows: 100_000, MaxBytes: 64 << 20},
 		Suspend: run.Suspend{After: 30 * time.Second},
 		Tables: []run.Table{
 			{Table: airports, Columns: []run.Column{id, text("name"), text("city"), text("state"),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/client"
+	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/testkit"
 )
 
@@ -31,10 +33,10 @@ const (
 func namedKills() []kill {
 	at := func(steps ...string) kill { return kill{At: steps} }
 	kills := []kill{
-		at("claim.before"), at("claim.after"), at("create.before"), at("create.after"),
+		at("init.before"), at("init.after"), at("claim.before"), at("claim.after"), at("create.before"), at("create.after"),
 		at("fold.cut"), at("fold.prepared"), at("record.before"), at("record.after"),
 	}
-	for _, t := range tables {
+	for _, t := range append(slices.Clone(tables), heads.RejectsKey) {
 		kills = append(kills, at("commit."+t+".before"), at("commit."+t+".after"), at("barrier."+t+".before"), at("barrier."+t+".after"))
 	}
 	for i, t := range tables {
@@ -72,7 +74,7 @@ func TestExactlyOnceAcrossCrashes(t *testing.T) {
 	workers := newWorkers(t, workerCount)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	p := startProducers(ctx, c, workers)
+	p := startProducers(ctx, c, workers, false)
 	store := openGraph(t, data)
 
 	kills := namedKills()

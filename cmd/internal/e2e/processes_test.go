@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -49,7 +48,7 @@ func (l *cluster) produce() {
 		_, last := s.Table(flights)
 		return last
 	})
-	l.producers = startProducers(l.t.Context(), l.client, newWorkers(l.t, workerCount))
+	l.producers = startProducers(l.t.Context(), l.client, newWorkers(l.t, workerCount), true)
 }
 
 func (l *cluster) start(process string, k kill) *child {
@@ -116,34 +115,6 @@ func TestFailoverOfSeparateProcesses(t *testing.T) {
 	l.finish()
 	ingester.stop(t)
 	next.stop(t)
-}
-
-// A folder that stands still before any of its steps and wakes up after a takeover changes nothing any more (X2).
-func TestPausedFolderIsFenced(t *testing.T) {
-	t.Parallel()
-	l := startCluster(t)
-	first := l.start(folderChild, kill{})
-	l.produce()
-	ingester := l.start(ingesterChild, kill{})
-	l.waitActive(first)
-	first.stop(t)
-	for _, step := range []string{"fold.cut", "record.before", "record.after", "commit." + flights + ".before", "publish.before"} {
-		paused := l.start(folderChild, kill{At: []string{step}, Nth: 2, Fresh: true, Pause: true})
-		testkit.WaitFor(t, "the folder to stand still at "+step, func() bool { return isStopped(t, paused) })
-		successor := l.start(folderChild, kill{})
-		l.waitActive(successor)
-		require.NoError(t, paused.cmd.Process.Signal(syscall.SIGCONT))
-		testkit.Receive(t, "the paused folder to end", closed(paused.exited))
-		require.False(t, paused.cmd.ProcessState.Success(), step)
-		require.Regexp(t, "fenced|lease: lost", paused.log.String(), step)
-		l.waitActive(successor)
-		successor.stop(t)
-	}
-	last := l.start(folderChild, kill{})
-	l.waitActive(last)
-	l.finish()
-	last.stop(t)
-	ingester.stop(t)
 }
 
 // closed turns the closing of a channel into a value.

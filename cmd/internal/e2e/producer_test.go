@@ -90,6 +90,8 @@ type worker struct {
 	routes   map[string]route
 	flights  []flight
 	acked    model
+	// rejected are the messages whose strict insert met its own upsert: one dead letter each.
+	rejected map[int64]bool
 	rev      int64
 	last     client.Receipt
 }
@@ -99,7 +101,7 @@ func newWorkers(t *testing.T, n int) []*worker {
 	t.Helper()
 	workers := make([]*worker, n)
 	for i := range workers {
-		workers[i] = &worker{id: int64(i), routes: map[string]route{}, acked: model{airports: {}, routes: {}, flights: {}}}
+		workers[i] = &worker{id: int64(i), routes: map[string]route{}, acked: model{airports: {}, routes: {}, flights: {}}, rejected: map[int64]bool{}}
 	}
 	owner := func(id string) *worker { return workers[keys.Hash([]byte(id))%uint64(n)] }
 	for _, a := range readSample[airport](t, airports) {
@@ -115,10 +117,15 @@ func newWorkers(t *testing.T, n int) []*worker {
 	return workers
 }
 
-// flightsBehind is how far behind the newest flight a worker deletes one.
-const flightsBehind = 17
+const (
+	// flightsBehind is how far behind the newest flight a worker deletes one.
+	flightsBehind = 17
+	// rejectEvery is how often a message brings a row that has to become a dead letter.
+	rejectEvery = 5
+)
 
-// message is the next message: a flight, its route and an airport, and now and then the end of an older flight.
+// message is the next message: a flight, its route and an airport, now and then the end of an older flight, and now and then a
+// strict insert of the airport that it has just written.
 func (w *worker) message() []client.Row {
 	w.rev++
 	m := mark{w.id, w.rev}
@@ -131,11 +138,18 @@ func (w *worker) message() []client.Row {
 		old := w.flights[int(w.rev-1-flightsBehind)%len(w.flights)]
 		rows = append(rows, client.Row{Table: flights, Op: client.OpDelete, Value: map[string]string{"id": old.ID}})
 	}
+	if w.rev%rejectEvery == 0 {
+		rows = append(rows, client.Row{Table: airports, Op: client.OpInsert, Value: a})
+	}
 	return rows
 }
 
 func (w *worker) apply(rows []client.Row) {
 	for _, row := range rows {
+		if row.Op == client.OpInsert {
+			w.rejected[w.rev] = true
+			continue
+		}
 		switch v := row.Value.(type) {
 		case flight:
 			w.acked[flights][v.ID] = v
@@ -158,12 +172,14 @@ type producers struct {
 	stop       chan struct{}
 	group      sync.WaitGroup
 	errs       chan error
+	// paced makes every worker wait until its message is visible before it writes the next one.
+	paced bool
 }
 
 // startProducers lets every worker write until finish. A write that fails for good is an error: the client retries with
 // the same message id over every restart of the line.
-func startProducers(ctx context.Context, c *client.Client, workers []*worker) *producers {
-	p := &producers{workers: workers, stop: make(chan struct{}), errs: make(chan error, len(workers))}
+func startProducers(ctx context.Context, c *client.Client, workers []*worker, paced bool) *producers {
+	p := &producers{workers: workers, stop: make(chan struct{}), errs: make(chan error, len(workers)), paced: paced}
 	for _, w := range workers {
 		p.group.Go(func() { p.work(ctx, c, w) })
 	}
@@ -188,6 +204,13 @@ func (p *producers) work(ctx context.Context, c *client.Client, w *worker) {
 		p.acks.Add(1)
 		if receipt.Duplicate {
 			p.duplicates.Add(1)
+		}
+		if !p.paced {
+			continue
+		}
+		if err := c.WaitVisible(ctx, receipt); err != nil {
+			p.errs <- fmt.Errorf("worker %d, message %d is not visible: %w", w.id, w.rev, err)
+			return
 		}
 	}
 }

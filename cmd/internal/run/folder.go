@@ -37,7 +37,11 @@ func Folder(ctx context.Context, cfg Config, deps Deps) error {
 	s.run("http endpoint", func(ctx context.Context) error {
 		return endpoint(ctx, cfg.HTTP.Listen, p.deps.Telemetry.Handler(), f.ready, p.log)
 	})
-	s.run("folder", f.runUnderLease)
+	if deps.Unleased {
+		s.run("folder", f.runUnleased)
+	} else {
+		s.run("folder", f.runUnderLease)
+	}
 	return s.wait()
 }
 
@@ -68,6 +72,14 @@ func (f *folder) runUnderLease(ctx context.Context) error {
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTTL)
 	defer cancel()
 	return errors.Join(err, held.Release(release))
+}
+
+func (f *folder) runUnleased(ctx context.Context) error {
+	err := f.start(ctx)
+	if err == nil {
+		err = f.run(ctx)
+	}
+	return errors.Join(err, f.close())
 }
 
 // start claims the graph before it returns, so that its tables exist when an ingester looks.

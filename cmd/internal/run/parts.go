@@ -37,6 +37,8 @@ type Deps struct {
 	// Step is called at the named points of the protocol (publisher.Step, "fold.cut", "fold.prepared", "release.before", …),
 	// from several goroutines. A test kills the process in it. Nil means none.
 	Step func(step string)
+	// Unleased lets a folder claim without the lease, as one does that holds it by mistake: the epochs alone are left to fence it. For tests.
+	Unleased bool
 	// Prepared is told the rows of each fold that is ready to be committed, Published that it is. Nil means nobody is told.
 	Prepared  func(rows int)
 	Published func()
