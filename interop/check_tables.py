@@ -26,6 +26,9 @@ class Case:
         with open(about_file) as f:
             about = json.load(f)
         self.key, self.version, self.live = about["key"], about["version"], about["rows"]
+        self.files = about["files"]
+        # apache-arrow for JavaScript, which LanceDB hands its rows to, does not know all of these types.
+        self.for_node = not self.name.startswith("wide")
         with pa.ipc.open_stream(about_file.removesuffix(".json") + ".expected.arrow") as stream:
             written = stream.read_all()
         self.expected = written.filter(pc.invert(written["_dead"])).drop_columns("_dead")
@@ -41,6 +44,8 @@ def version_is_ours(case):
         return f"version {dataset.version}, want {case.version}"
     if len(dataset.versions()) != case.version:
         return f"{len(dataset.versions())} versions listed, want {case.version}"
+    if dataset.data_storage_version != case.files:
+        return f"data files of version {dataset.data_storage_version}, want {case.files}"
     dataset.validate()
     return None
 
@@ -70,7 +75,7 @@ def reads_by_parts(case):
         return None
     places = sorted({0, n // 3, n // 2, n - 1})
     taken, whole = dataset.take(places), dataset.to_table()
-    fault = difference(whole.take(places), taken, case.key)
+    fault = difference(pa.concat_tables([whole.slice(p, 1) for p in places]), taken, case.key)
     if fault:
         return f"taken: {fault}"
     last = in_key_order(case.expected, case.key)[case.key[0]][n - 1]
@@ -121,9 +126,11 @@ def main(directory, node_directory):
         report.check(f"{case.name}: {pylance.name} sees our schema and primary key", schema_is_ours, case)
         report.check(f"{case.name}: {pylance.name} reads every value", reads_all, case, pylance)
         report.check(f"{case.name}: {pylance.name} projects, takes and filters", reads_by_parts, case)
-        report.check(f"{case.name}: {lancedb.name} reads every value", reads_all, case, lancedb)
+        engines = (pylance, lancedb) if case.for_node else (pylance,)
+        if case.for_node:
+            report.check(f"{case.name}: {lancedb.name} reads every value", reads_all, case, lancedb)
         if case.live:
-            for engine in (pylance, lancedb):
+            for engine in engines:
                 report.check(f"{case.name}: {engine.name} merge-inserts with the key filter", merges_with_the_filter, case, engine)
     report.exit()
 

@@ -22,7 +22,7 @@ def difference(want, got, keys):
             return f"column {name} has type {b}, want {a}"
     if want.num_rows != got.num_rows:
         return f"{got.num_rows} rows, want {want.num_rows}"
-    want, got = in_key_order(want, keys), in_key_order(got, keys)
+    want, got = in_key_order(_decoded(want), keys), in_key_order(_decoded(got), keys)
     for name in want.column_names:
         row = _first_difference(want[name], got[name])
         if row is not None:
@@ -31,7 +31,22 @@ def difference(want, got, keys):
     return None
 
 
+def _decoded(table):
+    """Dictionaries as their values: pyarrow cannot join dictionaries that hold a null, as those of version 2.0 do."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            chunks = [c.dictionary.take(c.indices) for c in table[field.name].chunks]
+            table = table.set_column(i, field.name, pa.chunked_array(chunks, field.type.value_type))
+    return table
+
+
 def _first_difference(want, got):
+    if pa.types.is_nested(want.type) or want.type == pa.float16():
+        # No kernel compares these; their values here are small.
+        for row, (a, b) in enumerate(zip(want.to_pylist(), got.to_pylist())):
+            if a != b:
+                return row
+        return None
     if want.null_count or got.null_count:
         nulls = pc.not_equal(want.is_null(), got.is_null())
         row = pc.index(nulls, True).as_py()

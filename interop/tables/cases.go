@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 )
@@ -12,6 +13,8 @@ type tableCase struct {
 	columns []column
 	key     []string
 	write   func(w *writer) error
+	// version of the data files, empty for the default; the name ends in it.
+	version string
 }
 
 // column is a field and the generator of its values; row numbers select them.
@@ -24,21 +27,64 @@ func cases() []tableCase {
 	id := column{arrow.Field{Name: "id", Type: arrow.BinaryTypes.String}, textKey}
 	number := column{arrow.Field{Name: "id", Type: arrow.PrimitiveTypes.Int64}, intKey}
 	part := column{arrow.Field{Name: "part", Type: arrow.PrimitiveTypes.Int32}, smallIntKey}
-	return []tableCase{
-		{"empty", slices.Concat([]column{id}, allTypes()), []string{"id"}, func(*writer) error { return nil }},
-		{"types", slices.Concat([]column{id}, allTypes()), []string{"id"}, steps(upsert(0, 1500), upsert(1500, 3000))},
-		{"one_row", slices.Concat([]column{id}, allTypes()), []string{"id"}, steps(upsert(7, 8))},
+	all := []tableCase{
+		{"empty", slices.Concat([]column{id}, allTypes()), []string{"id"}, func(*writer) error { return nil }, ""},
+		{"types", slices.Concat([]column{id}, allTypes()), []string{"id"}, steps(upsert(0, 1500), upsert(1500, 3000)), ""},
+		{"one_row", slices.Concat([]column{id}, allTypes()), []string{"id"}, steps(upsert(7, 8)), ""},
 		{"deleted", slices.Concat([]column{number}, allTypes()), []string{"id"},
-			steps(upsert(0, 1000), upsert(900, 1200), remove(0, 40), remove(1150, 1151), remove(500, 800))},
+			steps(upsert(0, 1000), upsert(900, 1200), remove(0, 40), remove(1150, 1151), remove(500, 800)), ""},
 		{"fragment_gone", slices.Concat([]column{number}, allTypes()), []string{"id"},
-			steps(upsert(0, 100), upsert(100, 200), remove(0, 100), upsert(50, 60))},
-		{"all_gone", slices.Concat([]column{id}, allTypes()), []string{"id"}, steps(upsert(0, 10), remove(0, 10))},
+			steps(upsert(0, 100), upsert(100, 200), remove(0, 100), upsert(50, 60)), ""},
+		{"all_gone", slices.Concat([]column{id}, allTypes()), []string{"id"}, steps(upsert(0, 10), remove(0, 10)), ""},
 		{"composite", slices.Concat([]column{id, part}, allTypes()), []string{"id", "part"},
-			steps(upsert(0, 500), upsert(250, 750), remove(10, 20))},
+			steps(upsert(0, 500), upsert(250, 750), remove(10, 20)), ""},
 		{"many_rows", []column{number, {nullable("v", arrow.PrimitiveTypes.Float64), float64s}, {nullable("s", arrow.BinaryTypes.String), texts}},
-			[]string{"id"}, steps(upsert(0, 150_000), upsert(100_000, 160_000), remove(3, 20_000))},
+			[]string{"id"}, steps(upsert(0, 150_000), upsert(100_000, 160_000), remove(3, 20_000)), ""},
 		{"large_values", []column{number, {nullable("s", arrow.BinaryTypes.String), largeTexts}, {nullable("b", arrow.BinaryTypes.Binary), largeBinary}},
-			[]string{"id"}, steps(upsert(0, 400), upsert(200, 210))},
+			[]string{"id"}, steps(upsert(0, 400), upsert(200, 210)), ""},
+	}
+	for _, version := range []string{"2.0", "2.1", "2.2"} {
+		name := func(s string) string { return s + "_" + strings.ReplaceAll(version, ".", "_") }
+		all = append(all,
+			tableCase{name("wide"), slices.Concat([]column{number}, wideTypes()), []string{"id"},
+				steps(upsert(0, 3000), upsert(2000, 3100), remove(0, 40)), version})
+		if version != "2.1" {
+			all = append(all,
+				tableCase{name("types"), slices.Concat([]column{id, part}, allTypes()), []string{"id", "part"},
+					steps(upsert(0, 1500), upsert(1000, 3000), remove(10, 20)), version},
+				tableCase{name("pages"), []column{number, {nullable("s", arrow.BinaryTypes.String), largeTexts}, {nullable("l", arrow.ListOf(arrow.BinaryTypes.String)), longLists}},
+					[]string{"id"}, steps(upsert(0, 600), upsert(200, 210)), version})
+		}
+	}
+	return all
+}
+
+// wideTypes are the types beside those of allTypes that a table of others may have. LanceDB for Node knows few of them.
+func wideTypes() []column {
+	pair := arrow.StructOf(nullable("a", arrow.PrimitiveTypes.Int32), nullable("b", arrow.BinaryTypes.String))
+	vector := arrow.FixedSizeListOf(8, arrow.PrimitiveTypes.Float32)
+	return []column{
+		{nullable("i8", arrow.PrimitiveTypes.Int8), drawn},
+		{nullable("u16", arrow.PrimitiveTypes.Uint16), drawn},
+		{nullable("f16", arrow.FixedWidthTypes.Float16), drawn},
+		{nullable("d128", &arrow.Decimal128Type{Precision: 20, Scale: 3}), drawn},
+		{nullable("d256", &arrow.Decimal256Type{Precision: 50, Scale: 3}), drawn},
+		{nullable("fsb", &arrow.FixedSizeBinaryType{ByteWidth: 7}), drawn},
+		{nullable("day_ms", arrow.FixedWidthTypes.Date64), drawn},
+		{nullable("time_s", arrow.FixedWidthTypes.Time32s), drawn},
+		{nullable("time_ns", arrow.FixedWidthTypes.Time64ns), drawn},
+		{nullable("took", arrow.FixedWidthTypes.Duration_ms), drawn},
+		{nullable("large_text", arrow.BinaryTypes.LargeString), drawn},
+		{nullable("large_bytes", arrow.BinaryTypes.LargeBinary), drawn},
+		{nullable("vector", vector), drawn},
+		{required("vector_must", vector), dense(drawn)},
+		{nullable("list", arrow.ListOf(arrow.PrimitiveTypes.Int32)), drawn},
+		{nullable("large_list", arrow.LargeListOf(arrow.BinaryTypes.String)), drawn},
+		{nullable("lists", arrow.ListOf(arrow.ListOf(arrow.PrimitiveTypes.Int64))), drawn},
+		{required("pair", pair), dense(drawn)},
+		{nullable("pairs", arrow.ListOfField(required("item", pair))), drawn},
+		{nullable("vectors", arrow.ListOf(vector)), drawn},
+		{nullable("code", &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String}), drawn},
 	}
 }
 

@@ -38,7 +38,9 @@ func newWriter(ctx context.Context, store objstore.Store, dir string, c tableCas
 	if err != nil {
 		return nil, err
 	}
-	t, err := lance.Create(ctx, store, c.name+".lance", s, lance.CreateOptions{Metadata: map[string]string{"made.by": "interop"}})
+	t, err := lance.Create(ctx, store, c.name+".lance", s, lance.CreateOptions{
+		Metadata: map[string]string{"made.by": "interop"}, FileVersion: c.version,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +106,7 @@ func (w *writer) deletes(found map[string][]lance.RowAddress) (*lance.Update, ma
 
 // inserts writes the record as new fragments of an Update.
 func (w *writer) inserts(op *lance.Update, rec arrow.Record) error {
-	fw := lance.NewFragmentWriter(w.ctx, w.table.Store(), w.table.Root(), w.table.Schema(), lance.WriteOptions{MaxRowsPerFile: 100_000})
+	fw := w.table.NewFragmentWriter(w.ctx, lance.WriteOptions{MaxRowsPerFile: 100_000})
 	if err := fw.Write(rec); err != nil {
 		return err
 	}
@@ -152,7 +154,7 @@ func (w *writer) finish() error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	about, err := json.Marshal(map[string]any{"key": w.c.key, "rows": len(w.live), "version": w.table.Version()})
+	about, err := json.Marshal(map[string]any{"key": w.c.key, "rows": len(w.live), "version": w.table.Version(), "files": w.table.FileVersion()})
 	if err != nil {
 		return err
 	}
