@@ -5,30 +5,16 @@ import (
 	"errors"
 
 	"github.com/foldline/foldline/heads"
-	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/publisher"
 )
 
 // turn adopts foreign versions when it is time, then folds. One goroutine does both, one after the other, so that an adoption never falls
 // between the record of a fold and its publish.
-//
-// When a foreign cleanup has deleted a head that the fold needs, it adopts at once and folds over what is there.
 func (f *Folder) turn(ctx context.Context) (Report, error) {
 	if !f.opts.Clock().Before(f.nextAdoption) {
 		if _, err := f.adopt(ctx); err != nil {
 			return Report{}, err
 		}
-	}
-	report, err := f.FoldOnce(ctx)
-	if !errors.Is(err, lance.ErrNotFound) {
-		return report, err
-	}
-	moved, adoptErr := f.adopt(ctx)
-	if adoptErr != nil {
-		return Report{}, adoptErr
-	}
-	if !moved {
-		return report, err
 	}
 	return f.FoldOnce(ctx)
 }
@@ -46,7 +32,7 @@ func (f *Folder) adopt(ctx context.Context) (moved bool, err error) {
 	}
 	f.adopted = snap.Version
 	f.opts.Logger.InfoContext(ctx, "foreign versions adopted", "commit", snap.Commit.ID, "tables", len(snap.Commit.Tables))
-	f.opts.Notify(context.WithoutCancel(ctx), &publisher.Published{Snapshot: snap, Commit: snap.Commit})
+	f.announce(ctx, snap)
 	return true, nil
 }
 

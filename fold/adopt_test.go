@@ -96,9 +96,9 @@ func TestRunAdoptsIdleTables(t *testing.T) {
 	require.Len(t, a.rejects(), 1)
 }
 
-// TestRunAdoptsWhenTheHeadIsGone: a foreign cleanup that took the head of a table does not stall folds until the interval has passed; the rows
+// TestFoldAdoptsWhenTheHeadIsGone: a foreign cleanup that took the head of a table does not stall folds until the interval has passed; the rows
 // land on the version that is left.
-func TestRunAdoptsWhenTheHeadIsGone(t *testing.T) {
+func TestFoldAdoptsWhenTheHeadIsGone(t *testing.T) {
 	a := newAdopting(t)
 	defer a.close()
 	a.write("node:T", upsert("ours", 1), upsert("both", 1))
@@ -108,13 +108,9 @@ func TestRunAdoptsWhenTheHeadIsGone(t *testing.T) {
 	a.foreign("node:T", true, map[string]int64{"theirs": 100, "both": 100})
 	a.cleanUp("node:T")
 	a.write("node:T", upsert("both", 2), remove("theirs"), upsert("new", 2))
-	_, err := a.folder.FoldOnce(t.Context())
-	require.ErrorIs(t, err, lance.ErrNotFound, "the fold needs the head")
-
-	stop := a.run(t)
+	a.fold()
 	require.Equal(t, heads.KindAdopt, testkit.Receive(t, "the adoption", a.published).Commit.Kind)
 	require.Equal(t, heads.KindFold, testkit.Receive(t, "the fold", a.published).Commit.Kind)
-	stop()
 	require.Equal(t, []string{"both=2", "new=2", "ours=1"}, a.scan("node:T"))
 }
 

@@ -30,6 +30,10 @@ type Folder struct {
 	nextAdoption time.Time
 	adopted      uint64
 
+	// found are tables that this folder has suspended while planning, so that none of their rows is a dead letter yet, and when it last tried
+	// them again.
+	found map[heads.TableID]time.Time
+
 	// marks are the lanes as the last look found them; Run's goroutine only.
 	marks []laneMark
 }
@@ -47,6 +51,7 @@ func New(o Options) (*Folder, error) {
 	return &Folder{
 		opts: o, publisher: o.Publisher, metrics: m,
 		trigger: make(chan struct{}, 1), tables: make(map[heads.TableID]*lance.Table),
+		found: make(map[heads.TableID]time.Time),
 	}, nil
 }
 
@@ -68,11 +73,15 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: refresh: %w", err)
 	}
+	f.metrics.held(ctx, snap)
 	c, err := f.chooseCut(ctx, snap)
 	if err != nil {
 		return Report{}, err
 	}
 	defer c.release()
+	if snap, err = f.holdBack(ctx, snap, c); err != nil {
+		return Report{Lanes: c.failed}, err
+	}
 	if c.entries == 0 {
 		return Report{Lanes: c.failed}, nil
 	}
@@ -90,9 +99,12 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 
 // foldCut prepares and publishes a cut that holds entries.
 func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, start time.Time) (Report, error) {
-	prepared, tables, err := f.prepare(ctx, snap, c)
+	prepared, tables, err := f.prepareAround(ctx, snap, c)
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: prepare: %w", err)
+	}
+	if prepared == nil {
+		return Report{Lanes: c.failed}, nil
 	}
 	f.opts.Step("prepared")
 	published, err := f.publish(ctx, prepared)
@@ -229,6 +241,17 @@ func (c *cut) take(errs []error) {
 		c.bytes += l.bytes
 	}
 	c.lanes = kept
+}
+
+// endBefore ends the cut, on every lane, before the first value with rows of one of the tables.
+func (c *cut) endBefore(tables map[heads.TableID]bool) {
+	c.entries, c.rows, c.bytes = 0, 0, 0
+	for _, l := range c.lanes {
+		l.endBefore(tables)
+		c.entries += l.entries
+		c.rows += l.rows
+		c.bytes += l.bytes
+	}
 }
 
 // allFailed is an error when there are lanes and none could take part.

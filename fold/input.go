@@ -30,6 +30,7 @@ type tableInput struct {
 	id     heads.TableID
 	chunks []chunk
 	rows   int
+	held   bool // planned although the table is held: to try it again, or to replay its rejects
 }
 
 // byTable sorts the chunks of a cut by table.

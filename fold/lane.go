@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/wal"
 )
 
@@ -26,6 +28,7 @@ type laneCut struct {
 	rows    int
 	entries int
 	bytes   int64
+	held    bool // what remains waits for a table
 }
 
 // budget bounds what one lane may put into a cut. The first stored value is
@@ -56,8 +59,29 @@ func (l *laneCut) ready(st wal.Status) error {
 // pending says whether the lane has something to fold.
 func (l *laneCut) pending() bool { return l.synced > l.previous }
 
-// more says whether synced entries remain above the cut.
-func (l *laneCut) more() bool { return l.synced > l.through }
+// more says whether synced entries remain above the cut that could be folded at once.
+func (l *laneCut) more() bool { return l.synced > l.through && !l.held }
+
+// endBefore ends the cut before the first value with rows of one of the tables.
+func (l *laneCut) endBefore(tables map[heads.TableID]bool) {
+	at := slices.IndexFunc(l.batches, func(b *wal.Batch) bool {
+		return slices.ContainsFunc(b.Tables, func(t wal.BatchTable) bool { return tables[heads.TableID(t.Table)] })
+	})
+	if at < 0 {
+		return
+	}
+	l.held = true
+	for _, b := range l.batches[at:] {
+		l.rows -= b.Rows()
+		l.entries -= len(b.Entries)
+		l.bytes -= b.Bytes
+		b.Release()
+	}
+	l.batches, l.through = l.batches[:at], l.previous
+	if at > 0 {
+		l.through = l.batches[at-1].Last
+	}
+}
 
 // read takes stored values into the cut until the budget or the synced-through
 // mark is reached. A read that breaks off after some values leaves a smaller

@@ -7,6 +7,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/foldline/foldline/heads"
 )
 
 // metrics are the instruments of a folder.
@@ -19,6 +21,9 @@ type metrics struct {
 	lag      metric.Float64Gauge
 	backlog  metric.Int64Gauge
 	failures metric.Int64Counter
+	tables   metric.Int64Gauge
+	// reported are the held tables of the last report.
+	reported map[attribute.Set]bool
 }
 
 // newMetrics builds the instruments; a nil meter measures nothing.
@@ -35,6 +40,8 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 		changed:  b.count("foldline.fold.changed", "{row}", "changes of published folds, by kind: inserted, updated, deleted, missing"),
 		lag:      b.gauge("foldline.fold.lag", "s", "age of the oldest entry of the last cut when it was published"),
 		backlog:  b.level("foldline.fold.backlog", "By", "unreleased bytes of all lanes when the last cut was chosen"),
+		tables:   b.level("foldline.fold.tables_held", "{table}", "tables that take no folds, by table and state: 1 while it is so"),
+		reported: map[attribute.Set]bool{},
 		failures: b.count("foldline.fold.failures", "{fold}", "folds that ended in an error, by class"),
 	}, errors.Join(b.errs...)
 }
@@ -89,4 +96,22 @@ func (m *metrics) published(ctx context.Context, r Report, codes map[string]int)
 
 func (m *metrics) failed(ctx context.Context, err error) {
 	m.failures.Add(ctx, 1, metric.WithAttributes(attribute.String("class", classOf(err))))
+}
+
+// held reports which tables take no folds; one that takes them again is reported as 0 once.
+func (m *metrics) held(ctx context.Context, s *heads.Snapshot) {
+	now := map[attribute.Set]bool{}
+	for _, t := range s.Tables {
+		if t.Head.State.Held() {
+			set := attribute.NewSet(attribute.String("table", t.Key), attribute.String("state", string(t.Head.State)))
+			now[set] = true
+			m.tables.Record(ctx, 1, metric.WithAttributeSet(set))
+		}
+	}
+	for set := range m.reported {
+		if !now[set] {
+			m.tables.Record(ctx, 0, metric.WithAttributeSet(set))
+		}
+	}
+	m.reported = now
 }

@@ -28,6 +28,10 @@ type Publisher interface {
 	Publish(ctx context.Context, prepared *publisher.Prepared) (*publisher.Published, error)
 	Tidy(ctx context.Context) error
 	Adopt(ctx context.Context) (*heads.Snapshot, error)
+	Suspend(ctx context.Context, found map[heads.TableID]error) (*heads.Snapshot, error)
+	Pause(ctx context.Context, key, reason string, until time.Time) (heads.Table, error)
+	Reopen(ctx context.Context, key string) (heads.Table, error)
+	Resume(ctx context.Context, key string) (heads.Table, error)
 }
 
 var _ Publisher = (*publisher.Publisher)(nil)
@@ -36,6 +40,7 @@ var _ Publisher = (*publisher.Publisher)(nil)
 const (
 	defaultInterval    = time.Second
 	defaultAdopt       = time.Minute
+	defaultSuspend     = 30 * time.Second
 	defaultMaxRows     = 1_000_000
 	defaultMaxBytes    = 128 << 20
 	defaultParallel    = 4
@@ -70,6 +75,9 @@ type Options struct {
 	Interval time.Duration
 	// AdoptInterval is the time between two looks for versions that other writers have committed; one LIST per table each. Default 1 min.
 	AdoptInterval time.Duration
+	// SuspendAfter is how long the rows of a suspended table wait in the log before they become dead letters; a cut ends before them meanwhile.
+	// Default 30 s.
+	SuspendAfter time.Duration
 	// MaxRows and MaxBytes (as stored in the log) bound a cut; what is above them waits for the next fold, which
 	// then follows at once. They also start a fold before its time. Defaults 1,000,000 and 128 MiB; at most 1 GiB.
 	MaxRows  int
@@ -100,6 +108,9 @@ func (o *Options) EnsureDefaults() {
 	}
 	if o.AdoptInterval == 0 {
 		o.AdoptInterval = defaultAdopt
+	}
+	if o.SuspendAfter == 0 {
+		o.SuspendAfter = defaultSuspend
 	}
 	if o.MaxRows == 0 {
 		o.MaxRows = defaultMaxRows
@@ -143,6 +154,7 @@ func (o *Options) Validate() error {
 	check(o.Lanes != nil, "Lanes is required")
 	check(o.Interval > 0, "Interval must be positive")
 	check(o.AdoptInterval > 0, "AdoptInterval must be positive")
+	check(o.SuspendAfter > 0, "SuspendAfter must be positive")
 	check(o.MaxRows > 0 && o.MaxRows <= maxMaxRows, "MaxRows must be positive and fit in 31 bits")
 	check(o.MaxBytes > 0 && o.MaxBytes <= maxMaxBytes, "MaxBytes must be positive and at most 1 GiB")
 	check(o.Parallel > 0, "Parallel must be positive")

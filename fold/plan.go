@@ -75,9 +75,11 @@ func (p *tablePlan) findTable(snap *heads.Snapshot) *fault {
 	case !p.table.Enrolled || p.table.System:
 		return &fault{code: CodeTableUnknown, reason: "the table takes no rows from lanes"}
 	}
-	switch s := p.table.Head.State; s {
-	case heads.StateLive, heads.StateDuplicateKeys, "":
+	switch s := p.table.Head.State; {
+	case s.TakesFolds(), p.in.held && s.Held():
 		return nil
+	case s.Held():
+		return &fault{code: CodeTableUnavailable, reason: "the table is " + string(s) + ": " + p.table.Head.Hold.Reason}
 	default:
 		return &fault{code: CodeTableUnavailable, reason: "the table is " + string(s)}
 	}

@@ -32,15 +32,22 @@ func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*pu
 	fold := f.publisher.NextFold()
 	inputs := c.byTable()
 	tables := make([]preparedTable, len(inputs))
+	faults := make([]error, len(inputs))
 	g, tableCtx := errgroup.WithContext(ctx)
 	g.SetLimit(f.opts.Parallel)
 	for i, in := range inputs {
 		g.Go(func() (err error) {
 			tables[i], err = f.prepareTable(tableCtx, snap, fold, in)
+			if publisher.Unavailable(err) { // the others go on, so that all that cannot be used are found at once
+				faults[i], err = err, nil
+			}
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
+		return nil, nil, err
+	}
+	if err := unusable(inputs, faults); err != nil {
 		return nil, nil, err
 	}
 	out := &publisher.Prepared{

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -46,7 +48,13 @@ type world struct {
 	index   *keyindex.Index
 
 	publisherStep func(publisher.Step) // for the next folder
+	clock         *manualClock         // of the next folder and its publisher; nil = the machine's
 }
+
+// manualClock stands until a test moves it.
+type manualClock struct{ seconds atomic.Int64 }
+
+func (c *manualClock) now() time.Time { return time.Unix(1_800_000_000+c.seconds.Load(), 0) }
 
 // laneOwner is the owner of one lane.
 type laneOwner struct {
@@ -86,7 +94,11 @@ func (w *world) claim(store objstore.Store) {
 }
 
 func (w *world) tryClaim(store objstore.Store) error {
-	p, err := publisher.Claim(w.ctx, publisher.Options{Store: store, Step: w.publisherStep}, "test")
+	po := publisher.Options{Store: store, Step: w.publisherStep}
+	if w.clock != nil {
+		po.Clock, w.opts.Clock = w.clock.now, w.clock.now
+	}
+	p, err := publisher.Claim(w.ctx, po, "test")
 	if err != nil {
 		return err
 	}

@@ -138,12 +138,9 @@ func (d *decoder) head(r row) error {
 	}
 	id := TableID(r.table.value)
 	d.s.Tables = append(d.s.Tables, Table{ID: id, Key: r.key, Path: r.location,
-		Head: Head{Version: r.version.value, Rows: r.rows.value, State: m.State, Transaction: m.Transaction}})
+		Head: Head{Version: r.version.value, Rows: r.rows.value, State: m.State, Transaction: m.Transaction,
+			Hold: Hold{Reason: m.Reason, Since: timeOrZero(m.Since), Until: timeOrZero(m.Until)}}})
 	return d.expect(r, headID(id), r.table.set && r.version.set && r.rows.set && r.key != "" && r.location != "")
-}
-
-func (s State) known() bool {
-	return slices.Contains([]State{StateLive, StateTombstoned, StateReplaced, StateSuspended, StateDuplicateKeys}, s)
 }
 
 func (d *decoder) journal(r row) error {

@@ -12,6 +12,9 @@ import (
 type headMeta struct {
 	State       State  `json:"state"`
 	Transaction string `json:"transaction"`
+	Reason      string `json:"reason,omitempty"`
+	Since       int64  `json:"since,omitempty"` // microseconds since 1970, UTC
+	Until       int64  `json:"until,omitempty"` // microseconds since 1970, UTC
 }
 
 type graphHeadMeta struct {
@@ -109,7 +112,8 @@ func (s *Snapshot) hotRows() []row {
 	for _, t := range s.Tables {
 		rows = append(rows, row{id: headID(t.ID), kind: typeHead, location: t.Path, key: t.Key, table: some(uint64(t.ID)),
 			version: some(t.Head.Version), rows: some(t.Head.Rows),
-			metadata: mustJSON(headMeta{State: t.Head.State, Transaction: t.Head.Transaction})})
+			metadata: mustJSON(headMeta{State: t.Head.State, Transaction: t.Head.Transaction, Reason: t.Head.Hold.Reason,
+				Since: microsOrZero(t.Head.Hold.Since), Until: microsOrZero(t.Head.Hold.Until)})})
 	}
 	return journalRows(rows, s.Journal)
 }

@@ -15,6 +15,9 @@ var (
 	ErrCorrupt = errors.New("heads: corrupt manifest")
 	// ErrPruned: the version was removed by retention. Take a newer one.
 	ErrPruned = errors.New("heads: version was pruned")
+	// ErrOtherVersion: the version that a head names is another one than was published: somebody has made the table again. Class corrupt, of
+	// that table only.
+	ErrOtherVersion = errors.New("heads: a table was made again")
 	// ErrNotFound: no such table, commit or version.
 	ErrNotFound = errors.New("heads: not found")
 )

@@ -29,23 +29,6 @@ const (
 	DropUnknown   = "drop"
 )
 
-// State says what a head means.
-type State string
-
-// The states of a head.
-const (
-	// StateLive: folds and reads go on.
-	StateLive State = "live"
-	// StateTombstoned: the table was dropped; its id and path are not used again.
-	StateTombstoned State = "tombstoned"
-	// StateReplaced: a foreign overwrite or restore sits above our version; frozen until an operator decides.
-	StateReplaced State = "replaced"
-	// StateSuspended: a commit or barrier could not be made; its rows of a fold became rejects.
-	StateSuspended State = "suspended"
-	// StateDuplicateKeys: a foreign writer made a second live row of some key.
-	StateDuplicateKeys State = "duplicate_keys"
-)
-
 // Table is one registered table and its head. Columns, PrimaryKey, LaneColumns, Order, UnknownFields and Enrolled come
 // from the registry and are empty in a snapshot of [Current].
 type Table struct {
@@ -69,6 +52,7 @@ type Head struct {
 	Transaction string // uuid of the transaction that made the version
 	Rows        uint64 // live rows
 	State       State
+	Hold        Hold // zero while the table takes folds
 }
 
 // Cut says how far one incarnation of a lane has been folded, the last sequence included. A closed one (Open false) stays
@@ -95,6 +79,8 @@ const (
 	KindCreate  = "create_table"
 	KindAdopt   = "adopt"
 	KindSuspend = "suspend"
+	KindPause   = "pause"
+	KindResume  = "resume"
 	KindAlter   = "alter"
 )
 
@@ -231,7 +217,7 @@ func (s *Snapshot) OpenTable(ctx context.Context, store objstore.Store, key stri
 	}
 	if uuid := table.TransactionUUID(); t.Head.Transaction != "" && uuid != t.Head.Transaction {
 		return nil, fmt.Errorf("%w: table %q version %d was made by transaction %s, its head names %s",
-			ErrCorrupt, key, t.Head.Version, uuid, t.Head.Transaction)
+			ErrOtherVersion, key, t.Head.Version, uuid, t.Head.Transaction)
 	}
 	return table, nil
 }

@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"fmt"
 	"slices"
 )
 
@@ -69,6 +70,9 @@ func (s *Snapshot) validateTables() error {
 		keys[t.Key] = keys[t.Key] || live
 		if !t.Head.State.known() || t.Head.Version == 0 {
 			return corrupt("table %q: head version %d, state %q", t.Key, t.Head.Version, t.Head.State)
+		}
+		if err := t.Head.validate(); err != nil {
+			return fmt.Errorf("table %q: %w", t.Key, err)
 		}
 		if s.registry && t.ID >= s.NextTableID {
 			return corrupt("table %q: id %016x is not below the next one", t.Key, uint64(t.ID))

@@ -2,7 +2,6 @@ package publisher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -13,17 +12,19 @@ import (
 	"github.com/foldline/foldline/lance"
 )
 
-// adoption is what the heads should say of a table that other writers have moved on.
+// adoption is what the heads should say of a table that other writers have moved on, or that cannot be read.
 type adoption struct {
 	id    heads.TableID
 	from  uint64       // head version it was judged against
 	table *lance.Table // nil = the version stays
 	state heads.State
+	hold  heads.Hold
 }
 
 // Adopt publishes what other writers have committed since the heads were last moved, one graph commit for all tables: the newest version
-// that is reached without an overwrite or a restore. A table with one of those above its head is frozen as replaced. Call it between folds, for idle
-// tables too, and when a head version is gone. It costs one LIST for each table when nothing has changed.
+// that is reached without an overwrite or a restore. A table with one of those above its head is frozen as replaced, one that cannot be read is
+// suspended; an error that may pass leaves its table alone. Call it between folds, for idle tables too, and when a head version is gone. It costs one LIST for
+// each table when nothing has changed.
 func (p *Publisher) Adopt(ctx context.Context) (*heads.Snapshot, error) {
 	snap, err := p.Refresh(ctx)
 	if err != nil {
@@ -33,9 +34,9 @@ func (p *Publisher) Adopt(ctx context.Context) (*heads.Snapshot, error) {
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i, t := range snap.Tables {
-		if folded(t) && usable(t.Head.State) {
+		if folded(t) && t.Head.State.TakesFolds() {
 			g.Go(func() (err error) {
-				found[i], err = p.judgeNewest(ctx, t)
+				found[i], err = p.adoptable(ctx, t)
 				return err
 			})
 		}
@@ -53,17 +54,30 @@ func (p *Publisher) Adopt(ctx context.Context) (*heads.Snapshot, error) {
 	return p.snap, err
 }
 
+// adoptable judges one table, so that the faults of one do not stop the others. Only the dead letters' own are errors.
+func (p *Publisher) adoptable(ctx context.Context, t heads.Table) (*adoption, error) {
+	a, err := p.judgeNewest(ctx, t)
+	switch {
+	case err == nil || t.System || ctx.Err() != nil:
+		return a, err
+	case Unavailable(err):
+		p.reportHeld(ctx, t, heads.StateSuspended, err)
+		return &adoption{id: t.ID, from: t.Head.Version, state: heads.StateSuspended, hold: p.hold(err)}, nil
+	}
+	p.o.Logger.WarnContext(ctx, "foreign versions not adopted", "table", t.Key, "error", err)
+	return nil, nil
+}
+
 func applyAdoptions(next *heads.Snapshot, commit *heads.GraphCommit, found []*adoption) error {
 	for _, a := range found {
 		t, ok := next.TableByID(a.id)
 		if !ok || t.Head.Version != a.from {
 			return fmt.Errorf("%w: head of table %q is version %d, it was version %d", ErrConflict, t.Key, t.Head.Version, a.from)
 		}
+		t.Head.State, t.Head.Hold = a.state, a.hold
 		if a.table != nil {
-			moveHead(next, commit, t, a.table, a.state)
-			continue
+			t = moveHead(commit, t, a.table)
 		}
-		t.Head.State = a.state
 		next.SetTable(t)
 	}
 	return nil
@@ -73,11 +87,14 @@ func applyAdoptions(next *heads.Snapshot, commit *heads.GraphCommit, found []*ad
 func (p *Publisher) judgeNewest(ctx context.Context, t heads.Table) (*adoption, error) {
 	root := heads.Join(p.o.Root, t.Path)
 	newest, err := lance.LatestVersion(ctx, p.o.Store, root)
-	if err != nil || newest <= t.Head.Version {
+	if err != nil || newest == t.Head.Version {
 		return nil, err
 	}
 	latest, err := lance.OpenVersion(ctx, p.o.Store, root, newest)
 	if err != nil {
+		return nil, err
+	}
+	if err := reaches(latest, t.Head.Version); err != nil {
 		return nil, err
 	}
 	a := &adoption{id: t.ID, from: t.Head.Version, state: t.Head.State}
@@ -89,8 +106,9 @@ func (p *Publisher) judgeNewest(ctx context.Context, t heads.Table) (*adoption, 
 		if at == nil {
 			continue // cleaned up: what stands on it tells the rest
 		}
-		if tx != nil && replaces(tx) || !p.fits(t, at) {
-			a.state = heads.StateReplaced
+		if why := p.misfit(t, at, tx); why != nil {
+			p.reportHeld(ctx, t, heads.StateReplaced, why)
+			a.state, a.hold = heads.StateReplaced, p.hold(why)
 			break
 		}
 		a.table = at
@@ -101,6 +119,17 @@ func (p *Publisher) judgeNewest(ctx context.Context, t heads.Table) (*adoption, 
 		}
 	}
 	return a, nil
+}
+
+// misfit says why a version cannot follow the one below it in the heads; nil when it can.
+func (p *Publisher) misfit(t heads.Table, at *lance.Table, tx *lance.Transaction) error {
+	switch {
+	case tx != nil && replaces(tx):
+		return fmt.Errorf("%w: version %d (%s) has replaced it", lance.ErrIncompatible, at.Version(), tx.Op.Kind())
+	case !p.fits(t, at):
+		return fmt.Errorf("%w: version %d does not have its registered key and columns", lance.ErrIncompatible, at.Version())
+	}
+	return nil
 }
 
 // fits tells whether a version still has the primary key and the columns that the graph has registered.
@@ -133,41 +162,4 @@ func (p *Publisher) checkPublished(t heads.Table, at *lance.Table) error {
 		err = fmt.Errorf("%w: table %q version %d holds the unpublished fold %s", ErrConflict, t.Key, at.Version(), name)
 	}
 	return err
-}
-
-// Resume makes a suspended or replaced table take rows again, at its newest version, after a barrier. Its rejects can be replayed then. A fold
-// that landed there after it was given up stays in the table; replaying its rejects changes nothing that they did not say. ErrConflict when the
-// newest version no longer has the registered key and columns.
-func (p *Publisher) Resume(ctx context.Context, key string) (heads.Table, error) {
-	snap, err := p.Refresh(ctx)
-	if err != nil {
-		return heads.Table{}, err
-	}
-	t, ok := snap.Table(key)
-	switch {
-	case !ok:
-		return t, fmt.Errorf("%w: table %q", heads.ErrNotFound, key)
-	case usable(t.Head.State):
-		return t, nil
-	}
-	table, err := p.barrier(ctx, t)
-	if err != nil {
-		return t, err
-	}
-	if !p.fits(t, table) {
-		return t, fmt.Errorf("%w: version %d of table %q does not have its registered key and columns", ErrConflict, table.Version(), key)
-	}
-	if err := p.checkPublished(t, table); err != nil {
-		return t, err
-	}
-	err = p.alter(ctx, heads.KindAlter, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
-		now, ok := next.TableByID(t.ID)
-		if !ok {
-			return errors.Join(ErrConflict, heads.ErrNotFound)
-		}
-		moveHead(next, commit, now, table, heads.StateLive)
-		return nil
-	})
-	t, _ = p.snap.Table(key)
-	return t, err
 }

@@ -57,36 +57,9 @@ func (p *Publisher) claim(ctx context.Context, owner string) error {
 		return err
 	}
 	p.step("recover.after")
-	return p.suspendBarred(ctx)
+	_, err = p.Suspend(ctx, p.barred)
+	return err
 }
-
-// suspendBarred publishes that tables without a barrier take no more rows.
-func (p *Publisher) suspendBarred(ctx context.Context) error {
-	var ids []heads.TableID
-	for id, why := range p.barred {
-		t, ok := p.snap.TableByID(id)
-		if ok && usable(t.Head.State) {
-			ids = append(ids, id)
-			p.inst.suspended.Add(ctx, 1)
-			p.o.Logger.ErrorContext(ctx, "table is suspended, it takes no barrier", "table", t.Key, "error", why)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	return p.alter(ctx, heads.KindSuspend, func(next *heads.Snapshot, _ *heads.GraphCommit) error {
-		for _, id := range ids {
-			if t, ok := next.TableByID(id); ok && usable(t.Head.State) {
-				t.Head.State = heads.StateSuspended
-				next.SetTable(t)
-			}
-		}
-		return nil
-	})
-}
-
-// usable tells states in which a table takes folds.
-func usable(s heads.State) bool { return s == heads.StateLive || s == heads.StateDuplicateKeys }
 
 // alter makes one graph commit under the epoch that changes heads outside of a fold.
 func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Snapshot, *heads.GraphCommit) error) error {
@@ -142,7 +115,7 @@ func (p *Publisher) barriers(ctx context.Context) (map[heads.TableID]*lance.Tabl
 		}
 		g.Go(func() error {
 			var err error
-			if tables[i], err = p.barrier(ctx, t); unavailable(err) && !t.System {
+			if tables[i], err = p.barrier(ctx, t); Unavailable(err) && !t.System {
 				tables[i], barred[i] = nil, err
 				return nil
 			}
@@ -176,9 +149,20 @@ func (p *Publisher) barrier(ctx context.Context, t heads.Table) (*lance.Table, e
 	if err != nil {
 		return nil, fmt.Errorf("publisher: barrier on %q: %w", t.Key, err)
 	}
+	if err := reaches(table, t.Head.Version); err != nil {
+		return nil, fmt.Errorf("publisher: barrier on %q: %w", t.Key, err)
+	}
 	if table, err = fence.Barrier(ctx, table, p.epoch, p.authority); err != nil {
 		return nil, fmt.Errorf("publisher: barrier on %q: %w", t.Key, err)
 	}
 	p.step("barrier.%s.after", t.Key)
 	return table, nil
+}
+
+// reaches refuses a newest version below one that is known: the table's manifests were lost, and a commit would build on what came before.
+func reaches(latest *lance.Table, version uint64) error {
+	if latest.Version() >= version {
+		return nil
+	}
+	return fmt.Errorf("%w: the newest version is %d, version %d is gone", lance.ErrNotFound, latest.Version(), version)
 }

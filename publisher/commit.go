@@ -53,6 +53,14 @@ type committed struct {
 	givenUp error
 }
 
+// why says why a table that is not live any more is held.
+func (c committed) why() error {
+	if c.givenUp != nil {
+		return c.givenUp
+	}
+	return fmt.Errorf("%w: another writer has replaced version %d", lance.ErrIncompatible, c.table.Version())
+}
+
 // holds tells whether a version's metadata names the fold: every later version of any engine carries it.
 func holds(t *lance.Table, rec *record) bool { return t.Metadata()[fence.MetaFold] == rec.name() }
 
@@ -77,7 +85,7 @@ func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable
 			c, err = p.locate(ctx, rec, t)
 			end(err)
 			return c, err
-		case unavailable(err), transient(err) && t.key != heads.RejectsKey && !p.o.Clock().Before(patience):
+		case Unavailable(err), transient(err) && t.key != heads.RejectsKey && !p.o.Clock().Before(patience):
 			end(err)
 			return p.giveUp(ctx, rec, t, err), nil
 		case again(err) && round < commitRounds, transient(err) && t.key != heads.RejectsKey:
@@ -115,7 +123,7 @@ func again(err error) bool {
 
 // transient tells errors that may pass: of the store, on this table. They are waited out for SuspendAfter.
 func transient(err error) bool {
-	if err == nil || again(err) || unavailable(err) {
+	if err == nil || again(err) || Unavailable(err) {
 		return false
 	}
 	for _, class := range []error{fence.ErrFenced, ErrCorrupt, heads.ErrCorrupt, ErrFormat, heads.ErrFormat, ErrInvalid, lance.ErrInvalid,

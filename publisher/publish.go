@@ -152,12 +152,17 @@ func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, r
 		if !ok || t.Head.Version != r.headVersion {
 			return fmt.Errorf("%w: head of table %q is version %d, the fold was planned on %d", ErrConflict, t.Key, t.Head.Version, r.headVersion)
 		}
-		if r.givenUp != nil {
+		switch {
+		case t.Head.State.Held(): // a replay leaves its table held: only Resume ends that
+		case r.state.Held():
+			t.Head.State, t.Head.Hold = r.state, p.hold(r.why())
+		default:
 			t.Head.State = r.state
-			next.SetTable(t)
-			continue
 		}
-		moveHead(next, commit, t, r.table, r.state)
+		if r.givenUp == nil {
+			t = moveHead(commit, t, r.table)
+		}
+		next.SetTable(t)
 	}
 	slices.SortFunc(commit.Tables, func(a, b heads.TableVersion) int { return int(int64(a.Table) - int64(b.Table)) })
 	next.Fold, next.FoldRecord = rec.fold, rec.name()
@@ -165,15 +170,14 @@ func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, r
 	return nil
 }
 
-// moveHead makes table the head of t. A journal entry is made when the version moves.
-func moveHead(next *heads.Snapshot, commit *heads.GraphCommit, t heads.Table, table *lance.Table, state heads.State) {
+// moveHead returns t with table as its head, in the state that t has, and enters a version that moves into the journal.
+func moveHead(commit *heads.GraphCommit, t heads.Table, table *lance.Table) heads.Table {
 	moved := table.Version() != t.Head.Version
-	t.Head = heads.Head{Version: table.Version(), Transaction: table.TransactionUUID(), Rows: table.Rows(), State: state}
-	next.SetTable(t)
+	t.Head.Version, t.Head.Transaction, t.Head.Rows = table.Version(), table.TransactionUUID(), table.Rows()
 	if moved {
-		commit.Tables = append(commit.Tables, heads.TableVersion{Table: t.ID, Key: t.Key, Version: t.Head.Version, Rows: t.Head.Rows,
-			Transaction: t.Head.Transaction, State: state})
+		commit.Tables = append(commit.Tables, version(t))
 	}
+	return t
 }
 
 // checkCuts requires that the fold starts where the published one ended, on every lane it took entries from.

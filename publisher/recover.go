@@ -42,35 +42,51 @@ func (p *Publisher) survey(ctx context.Context) error {
 // recover completes the fold that some table holds and the heads do not: forward only, from its record, the same transactions with the
 // same verdicts. When no table holds one there is nothing to complete: whatever was recorded is dropped and planned afresh.
 func (p *Publisher) recover(ctx context.Context, tables map[heads.TableID]*lance.Table) error {
-	begun := ""
+	begun, held := "", ""
 	for _, t := range p.snap.Tables {
-		table, ok := tables[t.ID]
-		if !ok {
-			continue
-		}
-		name, err := p.witness(ctx, t, table)
-		if err != nil {
-			return err
-		}
-		if name == "" {
-			continue
-		}
-		fold, _, err := parseRecordName(name)
-		if err != nil {
-			return fmt.Errorf("table %q: %w", t.Key, err)
-		}
+		name, err := p.begunOn(ctx, t, tables[t.ID])
 		switch {
-		case fold <= p.snap.Fold:
-		case begun == "":
-			begun = name
-		case begun != name:
+		case Unavailable(err) && !t.System:
+			// What it holds cannot be told. Whoever completes a fold gives it up there, and what it holds of one is never published.
+			p.barred[t.ID] = err
+			delete(tables, t.ID)
+		case err != nil:
+			return fmt.Errorf("table %q: %w", t.Key, err)
+		case t.Head.State.Held():
+			held = max(held, name)
+		case begun != "" && name != "" && begun != name:
 			return fmt.Errorf("%w: tables hold two unpublished folds, %s and %s", ErrCorrupt, begun, name)
+		default:
+			begun = max(begun, name)
 		}
+	}
+	// A held table takes no part in a fold but its own replay: what else it holds was dropped when it could not be asked.
+	if begun == "" {
+		begun = held
 	}
 	if begun == "" {
 		return nil
 	}
 	return p.finish(ctx, begun, tables)
+}
+
+// begunOn is the unpublished fold that a table holds, "" when it holds none.
+func (p *Publisher) begunOn(ctx context.Context, t heads.Table, table *lance.Table) (string, error) {
+	if table == nil {
+		return "", nil
+	}
+	name, err := p.witness(ctx, t, table)
+	if err != nil || name == "" {
+		return "", err
+	}
+	fold, _, err := parseRecordName(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: its metadata names the fold %q, which is none", lance.ErrIncompatible, name)
+	}
+	if fold <= p.snap.Fold {
+		return "", nil
+	}
+	return name, nil
 }
 
 // finish completes one recorded fold under our epoch.
@@ -124,7 +140,7 @@ func (p *Publisher) witness(ctx context.Context, t heads.Table, latest *lance.Ta
 			return "", err
 		}
 		if tx == nil {
-			return "", fmt.Errorf("%w: table %q lost its metadata and version %d", ErrCorrupt, t.Key, v)
+			return "", fmt.Errorf("%w: table %q lost its metadata and version %d", lance.ErrCorrupt, t.Key, v)
 		}
 		if name := tx.Properties[fence.MetaFold]; name != "" {
 			return name, nil
@@ -166,19 +182,31 @@ func (p *Publisher) checkFiles(ctx context.Context, t *recordTable) error {
 	root := heads.Join(p.o.Root, t.path)
 	var keys []string
 	for _, f := range t.update().NewFragments {
-		for _, file := range f.Files() {
-			keys = append(keys, dataPath(root, file.Path))
-		}
+		keys = append(keys, fragmentFiles(root, f)...)
 	}
 	for _, f := range t.update().UpdatedFragments {
-		if path := f.DeletionPath(); path != "" {
-			keys = append(keys, root+"/"+path)
-		}
+		keys = append(keys, deletionFile(root, f)...)
 	}
 	for _, key := range keys {
 		if _, err := p.o.Store.Stat(ctx, key); err != nil {
 			return fmt.Errorf("%w: file of an unfinished fold: %w", ErrCorrupt, err)
 		}
+	}
+	return nil
+}
+
+// fragmentFiles are the keys of a fragment's data files and of its deletion file.
+func fragmentFiles(root string, f lance.Fragment) []string {
+	var keys []string
+	for _, file := range f.Files() {
+		keys = append(keys, dataPath(root, file.Path))
+	}
+	return append(keys, deletionFile(root, f)...)
+}
+
+func deletionFile(root string, f lance.Fragment) []string {
+	if path := f.DeletionPath(); path != "" {
+		return []string{root + "/" + path}
 	}
 	return nil
 }

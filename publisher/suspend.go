@@ -16,30 +16,12 @@ import (
 	"github.com/foldline/foldline/lance"
 )
 
-// unavailable tells errors after which a table cannot take the fold, now or by trying again: it was overwritten or restored, lost its key, is
-// damaged, gone, or uses what we do not know.
-func unavailable(err error) bool {
-	if errors.Is(err, ErrCorrupt) || errors.Is(err, heads.ErrCorrupt) {
-		return false // our own records: stop
-	}
-	for _, class := range []error{lance.ErrIncompatible, lance.ErrNotFound, lance.ErrUnsupported, lance.ErrCorrupt, fence.ErrNotCovered} {
-		if errors.Is(err, class) {
-			return true
-		}
-	}
-	return false
-}
-
 // giveUp leaves a table out of a fold, so that it does not hold up the others: its rows become rejects. The dead letters' commit is the
 // decision; until it has landed a successor may still come to another one.
 func (p *Publisher) giveUp(ctx context.Context, rec *record, t *recordTable, why error) committed {
 	p.inst.suspended.Add(ctx, 1)
 	p.o.Logger.ErrorContext(ctx, "table is suspended, its rows go to the dead letters", "table", t.key, "fold", rec.fold, "error", why)
-	state := heads.StateSuspended
-	if errors.Is(why, lance.ErrIncompatible) {
-		state = heads.StateReplaced
-	}
-	return committed{id: t.id, headVersion: t.headVersion, state: state, givenUp: why}
+	return committed{id: t.id, headVersion: t.headVersion, state: heldState(why), givenUp: why}
 }
 
 // unavailableRows turns all rows and deletes that the record has for a table into rejects.

@@ -1,0 +1,104 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/objstore"
+)
+
+// Reopen is the first half of taking a held table back: its newest version carries a barrier, can be read, has the registered key and columns, and
+// becomes its head; the table stays held. What its rejects say is replayed next, and [Publisher.Resume] ends it. A fold that landed there and was never
+// published is completed first, when it is the newest one; one that later folds have passed stays in the table, and replaying changes nothing that it did
+// not say. A table that is not held is returned as it is.
+//
+// ErrConflict when the newest version does not fit, and what makes a table [Unavailable] when it cannot be read.
+func (p *Publisher) Reopen(ctx context.Context, key string) (heads.Table, error) {
+	t, err := p.enrolled(ctx, key)
+	if err != nil || !t.Head.State.Held() {
+		return t, err
+	}
+	table, err := p.barrier(ctx, t)
+	if err != nil {
+		return t, err
+	}
+	if !p.fits(t, table) {
+		return t, fmt.Errorf("%w: version %d of table %q does not have its registered key and columns", ErrConflict, table.Version(), key)
+	}
+	if err := checkReadable(ctx, p.o.Store, table); err != nil {
+		return t, fmt.Errorf("table %q: %w", key, err)
+	}
+	if err := p.completeLanded(ctx, t, table); err != nil {
+		return t, err
+	}
+	t, _ = p.snap.Table(key)
+	if table.Version() == t.Head.Version && table.TransactionUUID() == t.Head.Transaction {
+		return t, nil
+	}
+	err = p.alter(ctx, heads.KindAdopt, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+		now, ok := next.TableByID(t.ID)
+		if !ok {
+			return errors.Join(ErrConflict, heads.ErrNotFound)
+		}
+		next.SetTable(moveHead(commit, now, table))
+		return nil
+	})
+	t, _ = p.snap.Table(key)
+	return t, err
+}
+
+// completeLanded completes a fold above the published one that a table holds: the claim that should have done it could not read the table.
+func (p *Publisher) completeLanded(ctx context.Context, t heads.Table, table *lance.Table) error {
+	if err := p.checkPublished(t, table); !errors.Is(err, ErrConflict) {
+		return err
+	}
+	tables, err := p.barriers(ctx)
+	if err != nil {
+		return err
+	}
+	if err = p.recover(ctx, tables); err != nil {
+		p.fail(ctx, err)
+	}
+	return err
+}
+
+// checkReadable makes sure that the files of a version are there: one Stat each.
+func checkReadable(ctx context.Context, store objstore.Store, t *lance.Table) error {
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for _, f := range t.Fragments() {
+		g.Go(func() error {
+			for _, key := range fragmentFiles(t.Root(), f) {
+				if _, err := store.Stat(ctx, key); err != nil {
+					return fmt.Errorf("version %d: fragment %d: %w", t.Version(), f.ID(), err)
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// Resume makes a held table take rows again, at its newest version; see [Publisher.Reopen], which it repeats.
+func (p *Publisher) Resume(ctx context.Context, key string) (heads.Table, error) {
+	t, err := p.Reopen(ctx, key)
+	if err != nil || !t.Head.State.Held() {
+		return t, err
+	}
+	err = p.alter(ctx, heads.KindResume, func(next *heads.Snapshot, _ *heads.GraphCommit) error {
+		now, ok := next.TableByID(t.ID)
+		if !ok || now.Head.Version != t.Head.Version {
+			return fmt.Errorf("%w: head of table %q is version %d, it was version %d", ErrConflict, key, now.Head.Version, t.Head.Version)
+		}
+		now.Head.State, now.Head.Hold = heads.StateLive, heads.Hold{}
+		next.SetTable(now)
+		return nil
+	})
+	t, _ = p.snap.Table(key)
+	return t, err
+}
