@@ -4,6 +4,7 @@
 #   make test      all Go tests with the race detector; without it, heads at depth 997 are as cheap as at 7
 #   make lint      formatting, vet and the linters of .golangci.yml
 #   make interop   LanceDB (Node) and pylance (Python) read and write the tables that we write
+#   make s3        the store and the line on versitygw, an S3 server as a process of its own, which is killed too
 #   make generate  Go code from the .proto files (needs protoc)
 #   make disk      the log on a small tmpfs that fills up (needs root or user namespaces)
 #   make fuzz      every fuzz target for FUZZTIME (default 20s) each
@@ -21,7 +22,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint interop generate disk fuzz bench bench-files microbench fmt clean
+.PHONY: help run test lint interop s3 generate disk fuzz bench bench-files microbench fmt clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -44,6 +45,12 @@ lint:
 
 interop:
 	./interop/run.sh
+
+# The server is built from its own module, so that what it needs is not in ours. Its first build takes a minute.
+s3:
+	mkdir -p $(BIN)
+	$(GO) build -C tools/versitygw -o $(BIN)/versitygw github.com/versity/versitygw/cmd/versitygw
+	VERSITYGW=$(BIN)/versitygw $(GO) test -count=1 -tags interop -timeout 10m ./objstore/s3store ./cmd/internal/e2e
 
 generate:
 	@command -v protoc >/dev/null || { echo "install protoc (Debian: protobuf-compiler)"; exit 1; }

@@ -2,7 +2,8 @@
 // puts, puts that must not overwrite, and listings in key order.
 //
 // Everything that Foldline keeps outside of its log goes through it: Lance tables, the manifest of
-// heads, fold records. Backends are a local directory ([OpenLocal]) and memory ([NewMemory]); wrappers
+// heads, fold records. Backends are a local directory ([OpenLocal]) and memory ([NewMemory]) here, and S3,
+// Google Cloud Storage and Azure in packages of their own, so that who needs none links no SDK; wrappers
 // that count ([github.com/foldline/foldline/objstore/countstore]) and that fail, delay and lose answers
 // ([github.com/foldline/foldline/objstore/faultstore]) stand around any of them, and every backend runs
 // [github.com/foldline/foldline/objstore/objstoretest].

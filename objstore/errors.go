@@ -17,6 +17,10 @@ var (
 	ErrUnknownOutcome = errors.New("objstore: outcome unknown")
 	// ErrBusy: the store is throttling, full or short of handles. Class busy: retry later.
 	ErrBusy = errors.New("objstore: busy")
+	// ErrDenied: the credentials are missing, wrong or ended, or do not allow it. Class invalid: change them.
+	ErrDenied = errors.New("objstore: access denied")
+	// ErrNoBucket: there is no such bucket or container, or it is in another region. Class invalid.
+	ErrNoBucket = errors.New("objstore: no such bucket")
 	// ErrInvalidKey: the key or prefix is malformed, or is taken by a directory. Class invalid.
 	ErrInvalidKey = errors.New("objstore: invalid key")
 	// ErrRange: the object ends before the range that was asked for. Class corrupt when the range came

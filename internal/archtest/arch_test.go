@@ -48,7 +48,7 @@ var (
 	openToAll   = []string{"internal/keys", "internal/rowjson"}
 	programs    = []string{"cmd", "bench", "interop", "deploy"}
 	onlyByTests = []string{
-		"internal/testkit", "internal/archtest", "objstore/objstoretest", "objstore/faultstore", "objstore/countstore",
+		"internal/testkit", "internal/archtest", "objstore/objstoretest", "objstore/faultstore", "objstore/faulthttp", "objstore/countstore",
 	}
 	measurements = []string{"bench", "interop", "internal/testkit", "objstore/objstoretest"}
 )

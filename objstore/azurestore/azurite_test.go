@@ -17,6 +17,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/objstore/azurestore"
@@ -45,6 +46,10 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	cancel()
 	stop()
+	if leak := goleak.Find(goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop")); leak != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, leak)
+		code = 1
+	}
 	os.Exit(code)
 }
 

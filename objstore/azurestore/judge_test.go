@@ -21,8 +21,8 @@ func answers(t *testing.T, requests *atomic.Int64, all ...func(w http.ResponseWr
 		all[min(i, len(all))-1](w)
 	}))
 	t.Cleanup(server.Close)
-	o := Options{Container: "c", Account: "a", Endpoint: server.URL, Key: "a2V5"}
-	o.Backoff = time.Millisecond
+	o := Options{Account: "a", Endpoint: server.URL, Key: "a2V5"}
+	o.Bucket, o.Backoff = "c", time.Millisecond
 	s, err := Open(o)
 	require.NoError(t, err)
 	return s
@@ -69,11 +69,15 @@ func TestAnswersToAConditionalPut(t *testing.T) {
 }
 
 func TestDefiniteRefusals(t *testing.T) {
-	for code, status := range map[string]int{"AuthorizationFailure": 403, "ContainerNotFound": 404} {
+	for code, c := range map[string]struct {
+		status int
+		want   error
+	}{"AuthorizationFailure": {403, objstore.ErrDenied}, "ContainerNotFound": {404, objstore.ErrNoBucket}} {
 		var requests atomic.Int64
-		s := answers(t, &requests, refuse(status, code), notReached)
+		s := answers(t, &requests, refuse(c.status, code), notReached)
 		_, err := s.Get(t.Context(), "k")
 		require.ErrorContains(t, err, code)
+		require.ErrorIs(t, err, c.want)
 		require.NotErrorIs(t, err, objstore.ErrNotFound, "that there is no container says nothing about an object")
 		require.Equal(t, int64(1), requests.Load())
 	}
@@ -82,7 +86,7 @@ func TestDefiniteRefusals(t *testing.T) {
 func TestParseURL(t *testing.T) {
 	o, err := ParseURL("az://container/a/b/?account=acc")
 	require.NoError(t, err)
-	require.Equal(t, Options{Container: "container", Prefix: "a/b", Account: "acc"}, o)
+	require.Equal(t, []string{"container", "a/b", "acc"}, []string{o.Bucket, o.Prefix, o.Account})
 	o.EnsureDefaults()
 	require.Equal(t, "https://acc.blob.core.windows.net", o.Endpoint)
 	for _, bad := range []string{"az://", "s3://b", "az://acc:secret@c/a", "az://c?key=secret"} {
@@ -93,8 +97,10 @@ func TestParseURL(t *testing.T) {
 }
 
 func TestOptionsReportAllFaults(t *testing.T) {
-	_, err := Open(Options{Prefix: "/", Key: "k", PartBytes: -1})
-	for _, part := range []string{"container is required", "prefix", "endpoint", "shared key", "part size"} {
+	bad := Options{Key: "k"}
+	bad.Prefix, bad.PartBytes = "/", -1
+	_, err := Open(bad)
+	for _, part := range []string{"bucket is required", "prefix", "endpoint", "shared key", "part size"} {
 		require.ErrorContains(t, err, part)
 	}
 }

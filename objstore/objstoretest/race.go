@@ -74,12 +74,14 @@ func helper(open Opener, text string) error {
 
 // Race lets two processes put the same keys conditionally, 10 writers each, and checks that every key
 // has exactly one winner and holds that winner's bytes (X1 rests on it). The store of the URL must be
-// empty, and TestMain must have called [Helper] with the same Opener.
-func Race(t *testing.T, open Opener, rawURL string) {
+// empty, and TestMain must have called [Helper] with the same Opener. The second process takes another URL
+// of the same store when there is one.
+func Race(t *testing.T, open Opener, rawURL string, another ...string) {
 	const writers, objects = 10, 100
+	urls := append([]string{rawURL}, another...)
 	processes := []*process{}
 	for i := range 2 {
-		job := raceJob{URL: rawURL, Name: fmt.Sprintf("process %d", i), Writers: writers, Objects: objects}
+		job := raceJob{URL: urls[i%len(urls)], Name: fmt.Sprintf("process %d", i), Writers: writers, Objects: objects}
 		processes = append(processes, startProcess(t, job))
 	}
 	for _, p := range processes {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -25,7 +26,16 @@ const (
 	Definite  Verdict = iota // the server refused; a repeat would be refused too
 	Untouched                // nothing was done; try again
 	Unknown                  // it may have been done; try again, and remember
+	Lost                     // it may have been done, and cannot be tried again
 )
+
+// Final is the verdict for a request that cannot be tried again.
+func (v Verdict) Final() Verdict {
+	if v == Unknown {
+		return Lost
+	}
+	return Definite
+}
 
 const maxBackoff = 5 * time.Second
 
@@ -81,8 +91,8 @@ func (p *Policy) Write(ctx context.Context, request func(ctx context.Context) er
 			return nil
 		}
 		v, err := p.Judge(err)
-		lost = lost || v == Unknown
-		if v == Definite || attempt >= p.Attempts {
+		lost = lost || v == Unknown || v == Lost
+		if v == Definite || v == Lost || attempt >= p.Attempts {
 			return unknownIf(lost, err)
 		}
 		if err := p.pause(ctx, attempt); err != nil {
@@ -117,7 +127,7 @@ func Read[T any](ctx context.Context, p *Policy, request func(ctx context.Contex
 			return value, nil
 		}
 		v, err := p.Judge(err)
-		if v == Definite || attempt >= p.Attempts {
+		if v == Definite || v == Lost || attempt >= p.Attempts {
 			return none, err
 		}
 		if err := p.pause(ctx, attempt); err != nil {
@@ -173,11 +183,22 @@ func ByStatus(status int, err error) (Verdict, error) {
 		return Definite, fmt.Errorf("%w: %w", objstore.ErrUnsupported, err)
 	case status == 408, status == 429, status >= 500:
 		return Unknown, fmt.Errorf("%w: %w", objstore.ErrBusy, err)
+	case status == 401, status == 403:
+		return Definite, fmt.Errorf("%w: %w", objstore.ErrDenied, err)
 	case status >= 300, FoundHere(err):
 		return Definite, err
 	case NotSent(err):
 		return Untouched, fmt.Errorf("%w: %w", objstore.ErrBusy, err)
-	default: // the connection broke, the answer could not be read, or time was up
+	case brokenOff(err):
+		return Unknown, fmt.Errorf("%w: %w", objstore.ErrBusy, err)
+	default: // the answer could not be read, or the caller gave up
 		return Unknown, err
 	}
+}
+
+// brokenOff reports that the connection broke or time was up.
+func brokenOff(err error) bool {
+	var network net.Error
+	return !errors.Is(err, context.Canceled) && (errors.As(err, &network) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded))
 }

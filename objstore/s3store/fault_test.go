@@ -4,116 +4,42 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/faulthttp"
 	"github.com/foldline/foldline/objstore/s3store"
 )
 
-// proxy stands before the server and spoils answers. Faults are taken in order, one per request that
-// matches; when they are used up all is well.
-type proxy struct {
-	match func(r *http.Request) bool
+var isPut = faulthttp.Method(http.MethodPut)
 
-	mu     sync.Mutex
-	faults []fault
-	seen   int
-}
-
-type fault struct {
-	before int    // status sent in place of doing the request
-	after  int    // status sent after doing it
-	drop   bool   // the connection is cut after doing it
-	code   string // of the error document
-	cut    bool   // the body ends early
-}
-
-func (p *proxy) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f, ok := p.take(r)
-		switch {
-		case !ok:
-			next.ServeHTTP(w, r)
-		case f.before != 0:
-			answer(w, f.before, f.code)
-		default:
-			done := httptest.NewRecorder()
-			next.ServeHTTP(done, r)
-			spoil(w, f, done)
-		}
+func withFaults(t *testing.T, match faulthttp.Match, faults ...faulthttp.Fault) (*s3store.Store, *faulthttp.Proxy) {
+	var p *faulthttp.Proxy
+	endpoint := startS3(t, func(next http.Handler) http.Handler {
+		p = faulthttp.New(next, match, faults...)
+		return p
 	})
-}
-
-func (p *proxy) take(r *http.Request) (fault, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.match(r) {
-		return fault{}, false
-	}
-	p.seen++
-	if len(p.faults) == 0 {
-		return fault{}, false
-	}
-	f := p.faults[0]
-	p.faults = p.faults[1:]
-	return f, true
-}
-
-func (p *proxy) requests() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen
-}
-
-func spoil(w http.ResponseWriter, f fault, done *httptest.ResponseRecorder) {
-	switch {
-	case f.after != 0:
-		answer(w, f.after, f.code)
-	case f.cut:
-		for name, values := range done.Header() {
-			w.Header()[name] = values
-		}
-		w.Header().Set("Content-Length", strconv.Itoa(done.Body.Len()))
-		w.WriteHeader(done.Code)
-		_, _ = w.Write(done.Body.Bytes()[:done.Body.Len()/2]) // the test looks at the other end
-		panic(http.ErrAbortHandler)
-	default:
-		panic(http.ErrAbortHandler) // cuts the connection
-	}
-}
-
-func answer(w http.ResponseWriter, status int, code string) {
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>spoiled</Message></Error>")) // the test looks at the other end
-}
-
-func isPut(r *http.Request) bool { return r.Method == http.MethodPut }
-
-func withFaults(t *testing.T, match func(*http.Request) bool, faults ...fault) (*s3store.Store, *proxy) {
-	p := &proxy{match: match, faults: faults}
-	return openS3(t, startS3(t, p.wrap)), p
+	return openS3(t, endpoint), p
 }
 
 // X3: an answer was lost. The driver tries again, and does not take the refusal of its own object for
 // somebody else's: the caller is told to read back, and finds its bytes.
 func TestLostAnswerToAConditionalPutIsUnknown(t *testing.T) {
-	for name, f := range map[string]fault{
-		"connection cut":    {drop: true},
-		"503 after the put": {after: 503, code: "SlowDown"},
-		"500 after the put": {after: 500, code: "InternalError"},
+	for name, f := range map[string]faulthttp.Fault{
+		"connection cut":    {Drop: true},
+		"503 after the put": {After: 503, Code: "SlowDown"},
+		"500 after the put": {After: 500, Code: "InternalError"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p := withFaults(t, isPut, f)
 			err := s.PutIfAbsent(t.Context(), "k", []byte("ours"))
 			require.ErrorIs(t, err, objstore.ErrUnknownOutcome)
 			require.NotErrorIs(t, err, objstore.ErrExists)
-			require.Equal(t, 2, p.requests())
+			require.Equal(t, 2, p.Requests())
 			got, err := s.Get(t.Context(), "k")
 			require.NoError(t, err)
 			require.Equal(t, "ours", string(got))
@@ -122,24 +48,24 @@ func TestLostAnswerToAConditionalPutIsUnknown(t *testing.T) {
 }
 
 func TestRequestThatWasNotDoneIsRepeated(t *testing.T) {
-	for name, f := range map[string]fault{
-		"503":           {before: 503, code: "SlowDown"},
-		"500":           {before: 500, code: "InternalError"},
-		"429":           {before: 429, code: "TooManyRequests"},
-		"409 of two":    {before: 409, code: "ConditionalRequestConflict"},
-		"409 operation": {before: 409, code: "OperationAborted"},
+	for name, f := range map[string]faulthttp.Fault{
+		"503":           {Before: 503, Code: "SlowDown"},
+		"500":           {Before: 500, Code: "InternalError"},
+		"429":           {Before: 429, Code: "TooManyRequests"},
+		"409 of two":    {Before: 409, Code: "ConditionalRequestConflict"},
+		"409 operation": {Before: 409, Code: "OperationAborted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p := withFaults(t, isPut, f, f)
 			require.NoError(t, s.PutIfAbsent(t.Context(), "k", []byte("ours")))
-			require.Equal(t, 3, p.requests())
+			require.Equal(t, 3, p.Requests())
 		})
 	}
 }
 
 // 409 says that nothing was done, so the 412 that follows is a sure refusal.
 func TestConflictThenRefusalIsExists(t *testing.T) {
-	s, _ := withFaults(t, isPut, fault{}, fault{before: 409, code: "ConditionalRequestConflict"})
+	s, _ := withFaults(t, isPut, faulthttp.Fault{Drop: true}, faulthttp.Fault{Before: 409, Code: "ConditionalRequestConflict"})
 	require.ErrorIs(t, s.PutIfAbsent(t.Context(), "k", []byte("theirs")), objstore.ErrUnknownOutcome)
 	err := s.PutIfAbsent(t.Context(), "k", []byte("ours"))
 	require.ErrorIs(t, err, objstore.ErrExists)
@@ -147,24 +73,20 @@ func TestConflictThenRefusalIsExists(t *testing.T) {
 }
 
 func TestAttemptsAreBounded(t *testing.T) {
-	always := make([]fault, 100)
-	for i := range always {
-		always[i] = fault{before: 503, code: "SlowDown"}
-	}
-	s, p := withFaults(t, func(*http.Request) bool { return true }, always...)
+	s, p := withFaults(t, faulthttp.All, faulthttp.Times(100, faulthttp.Fault{Before: 503, Code: "SlowDown"})...)
 	require.ErrorIs(t, s.PutIfAbsent(t.Context(), "k", nil), objstore.ErrUnknownOutcome)
-	require.Equal(t, 5, p.requests())
+	require.Equal(t, 5, p.Requests())
 	_, err := s.Get(t.Context(), "k")
 	require.ErrorIs(t, err, objstore.ErrBusy)
-	require.Equal(t, 10, p.requests())
+	require.Equal(t, 10, p.Requests())
 }
 
 func TestDefiniteRefusalIsNotRepeated(t *testing.T) {
-	s, p := withFaults(t, isPut, fault{before: 403, code: "AccessDenied"})
+	s, p := withFaults(t, isPut, faulthttp.Fault{Before: 403, Code: "AccessDenied"})
 	err := s.PutIfAbsent(t.Context(), "k", nil)
 	require.ErrorContains(t, err, "AccessDenied")
 	require.NotErrorIs(t, err, objstore.ErrUnknownOutcome)
-	require.Equal(t, 1, p.requests())
+	require.Equal(t, 1, p.Requests())
 }
 
 func TestUnreachableServerHasDoneNothing(t *testing.T) {
@@ -195,22 +117,21 @@ func TestServerThatDoesNotAnswerInTime(t *testing.T) {
 }
 
 func TestBodyCutShortIsReadAgain(t *testing.T) {
-	s, p := withFaults(t, func(r *http.Request) bool { return r.Method == http.MethodGet }, fault{cut: true}, fault{cut: true})
+	s, p := withFaults(t, faulthttp.Method(http.MethodGet), faulthttp.Fault{Cut: true}, faulthttp.Fault{Cut: true})
 	want := []byte(strings.Repeat("foldline ", 10_000))
 	require.NoError(t, s.Put(t.Context(), "k", want))
 	got, err := s.Get(t.Context(), "k")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, 3, p.requests())
+	require.Equal(t, 3, p.Requests())
 }
 
 // A server, or something on the way to it, that drops the condition is found by the probe.
 func TestProbeRefusesAServerThatIgnoresTheCondition(t *testing.T) {
 	endpoint := startS3(t, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Header.Del("If-None-Match")
-			next.ServeHTTP(w, r)
-		})
+		p := faulthttp.New(next, faulthttp.All)
+		p.Always(func(*http.Request) faulthttp.Fault { return faulthttp.Fault{Strip: "If-None-Match"} })
+		return p
 	})
 	require.ErrorIs(t, objstore.Probe(t.Context(), openS3(t, endpoint), "_foldline/"), objstore.ErrUnsupported)
 }
@@ -233,7 +154,7 @@ func TestUnorderedListingIsRefused(t *testing.T) {
 // What an upload leaves behind when it fails is removed, and the commit of a lost answer is unknown.
 func TestMultipartFaults(t *testing.T) {
 	isComplete := func(r *http.Request) bool { return r.Method == http.MethodPost && r.URL.Query().Has("uploadId") }
-	s, _ := withFaults(t, isComplete, fault{drop: true})
+	s, _ := withFaults(t, isComplete, faulthttp.Fault{Drop: true})
 	u, err := s.Create(t.Context(), "k")
 	require.NoError(t, err)
 	_, err = u.Write(make([]byte, 9<<20))
@@ -245,12 +166,12 @@ func TestMultipartFaults(t *testing.T) {
 	require.Equal(t, int64(9<<20), info.Size)
 
 	isPart := func(r *http.Request) bool { return isPut(r) && r.URL.Query().Has("partNumber") }
-	s, p := withFaults(t, isPart, fault{before: 500, code: "InternalError"}, fault{drop: true})
+	s, p := withFaults(t, isPart, faulthttp.Fault{Before: 500, Code: "InternalError"}, faulthttp.Fault{Drop: true})
 	u, err = s.Create(t.Context(), "k")
 	require.NoError(t, err)
 	_, err = u.Write(make([]byte, 9<<20))
 	require.NoError(t, err, "a part may be sent again")
 	_, err = u.Commit()
 	require.NoError(t, err)
-	require.Equal(t, 4, p.requests())
+	require.Equal(t, 4, p.Requests())
 }

@@ -20,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	objstoretest.Helper(openURL) // with the environment of the test that starts it
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1",
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
@@ -28,7 +29,6 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	objstoretest.Helper(openURL)
 	// Connections that are kept for the next request belong to the SDK's shared transport.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
@@ -42,13 +42,13 @@ func openURL(ctx context.Context, rawURL string) (objstore.Store, error) {
 	return s3store.Open(ctx, o)
 }
 
-const bucket = "foldline-test"
+const bucketName = "foldline-test"
 
 // startS3 runs an S3 server in this process and returns its URL. Middleware, if any, stands before it.
 func startS3(t *testing.T, middleware ...func(http.Handler) http.Handler) string {
 	t.Helper()
 	backend := s3mem.New()
-	require.NoError(t, backend.CreateBucket(bucket))
+	require.NoError(t, backend.CreateBucket(bucketName))
 	handler := gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()
 	for _, m := range middleware {
 		handler = m(handler)
@@ -60,7 +60,8 @@ func startS3(t *testing.T, middleware ...func(http.Handler) http.Handler) string
 
 func openS3(t *testing.T, endpoint string, change ...func(*s3store.Options)) *s3store.Store {
 	t.Helper()
-	o := s3store.Options{Bucket: bucket, Endpoint: endpoint, PathStyle: true}
+	o := s3store.Options{Endpoint: endpoint}
+	o.Bucket = bucketName
 	o.Backoff = time.Millisecond
 	for _, c := range change {
 		c(&o)
@@ -83,7 +84,7 @@ func TestItConformsBelowAPrefix(t *testing.T) {
 }
 
 func TestTwoProcesses(t *testing.T) {
-	objstoretest.Race(t, openURL, fmt.Sprintf("s3://%s/race?endpoint=%s", bucket, startS3(t)))
+	objstoretest.Race(t, openURL, fmt.Sprintf("s3://%s/race?endpoint=%s", bucketName, startS3(t)))
 }
 
 func TestListingSpansPages(t *testing.T) {
@@ -104,13 +105,15 @@ func TestListingSpansPages(t *testing.T) {
 func TestParseURL(t *testing.T) {
 	o, err := s3store.ParseURL("s3://bucket/a/b/?region=eu-west-1&endpoint=http://127.0.0.1:9000")
 	require.NoError(t, err)
-	require.Equal(t, s3store.Options{Bucket: "bucket", Prefix: "a/b", Region: "eu-west-1", Endpoint: "http://127.0.0.1:9000", PathStyle: true}, o)
+	require.Equal(t, []any{"bucket", "a/b", "eu-west-1", "http://127.0.0.1:9000"}, []any{o.Bucket, o.Prefix, o.Region, o.Endpoint})
+	require.Nil(t, o.PathStyle)
 	o, err = s3store.ParseURL("s3://bucket?endpoint=https://s3.example.com&path_style=false")
 	require.NoError(t, err)
-	require.False(t, o.PathStyle)
+	require.False(t, *o.PathStyle)
 	require.Empty(t, o.Prefix)
 	for _, bad := range []string{
 		"s3://", "s3:///a", "gs://b/a", "s3://key:secret@b/a", "s3://b?secret=x", "s3://b?path_style=maybe", "s3://b/%zz", "s3://b#f",
+		"s3://b?endpoint=http://key:secret@host", "s3://b?endpoint=host:9000", "s3://b?region=a&region=b", "s3://b?%zz=secret@",
 	} {
 		_, err := s3store.ParseURL(bad)
 		require.ErrorIs(t, err, objstore.ErrUnsupported, bad)
@@ -119,8 +122,8 @@ func TestParseURL(t *testing.T) {
 }
 
 func TestOptionsReportAllFaults(t *testing.T) {
-	bad := s3store.Options{Prefix: "../x", PartBytes: 1}
-	bad.Attempts, bad.Backoff = -1, -1
+	bad := s3store.Options{}
+	bad.Prefix, bad.PartBytes, bad.Attempts, bad.Backoff = "../x", 1, -1, -1
 	_, err := s3store.Open(t.Context(), bad)
 	for _, part := range []string{"bucket", "prefix", "part size", "attempts", "backoff"} {
 		require.ErrorContains(t, err, part)
