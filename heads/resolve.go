@@ -63,6 +63,16 @@ func load(ctx context.Context, store objstore.Store, root string, version uint64
 	if err := CheckStamp(table.Metadata()); err != nil {
 		return nil, err
 	}
+	s, err := readRows(ctx, table, registry)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	s.Version, s.root, s.table = version, root, table
+	return s, s.Validate()
+}
+
+// readRows decodes the rows of a manifest whose stamp is ours.
+func readRows(ctx context.Context, table *lance.Table, registry bool) (*Snapshot, error) {
 	hot, reg, err := fragments(table)
 	if err != nil {
 		return nil, err
@@ -72,19 +82,24 @@ func load(ctx context.Context, store objstore.Store, root string, version uint64
 		return nil, err
 	}
 	s, err := decodeHot(rows)
-	if err != nil {
+	if err != nil || !registry {
+		return s, err
+	}
+	if rows, err = scan(ctx, table, reg); err != nil {
 		return nil, err
 	}
-	s.Version, s.root, s.table = version, root, table
-	if registry {
-		if rows, err = scan(ctx, table, reg); err != nil {
-			return nil, err
-		}
-		if err := addRegistry(s, rows); err != nil {
-			return nil, err
+	return s, addRegistry(s, rows)
+}
+
+// damaged tells what a table of any writer may be from what a manifest with our stamp cannot: without one of its columns, of
+// a form that we do not write, or shorter than it says.
+func damaged(err error) error {
+	for _, impossible := range []error{lance.ErrInvalid, lance.ErrUnsupported, objstore.ErrRange} {
+		if errors.Is(err, impossible) {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 	}
-	return s, s.Validate()
+	return err
 }
 
 // fragments tells the hot fragment from the registry: the hot one has the highest id, and the metadata must agree.

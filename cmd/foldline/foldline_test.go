@@ -14,12 +14,27 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foldline/foldline/cmd/internal/daemon"
 	"github.com/foldline/foldline/cmd/internal/exit"
 	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// programEnv makes this test's binary one of the programs, with its real main: exit codes and signals need a process.
+const programEnv = "TEST_FOLDLINE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(programEnv) {
+	case "foldline":
+		main()
+	case "ingester":
+		daemon.Main(daemon.Ingester)
+	case "folder":
+		daemon.Main(daemon.Folder)
+	default:
+		testkit.Main(m)
+	}
+}
 
 // result is what a command line left.
 type result struct {

@@ -72,6 +72,9 @@ func (e *env) declare(ctx context.Context, inputs []feed.Input, onError feed.OnE
 	}
 	var inferred []run.Table
 	for i, in := range inputs {
+		if err := checkReadable(in); err != nil {
+			return err
+		}
 		key, ok := known[in.Table]
 		if !ok {
 			t, err := inferTable(in, onError)
@@ -125,7 +128,29 @@ func inferTable(in feed.Input, onError feed.OnError) (run.Table, error) {
 	for _, c := range columns {
 		t.Columns = append(t.Columns, run.Column(c))
 	}
-	return t, t.Validate()
+	if err := t.Validate(); err != nil {
+		return t, fmt.Errorf("%w: %s: %w; declare the table in foldline.yaml", run.ErrSettings, in.Name, err)
+	}
+	return t, nil
+}
+
+// checkReadable finds a missing file before anything is started.
+func checkReadable(in feed.Input) error {
+	f, err := in.Open()
+	if err != nil {
+		return fmt.Errorf("--input: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if file, ok := f.(*os.File); ok {
+		info, err := file.Stat()
+		if err != nil {
+			return fmt.Errorf("--input: %w", err)
+		}
+		if info.IsDir() {
+			return usage("--input %s: is a directory", in.Name)
+		}
+	}
+	return nil
 }
 
 // printTables shows declarations in the form that foldline.yaml takes.

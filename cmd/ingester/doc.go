@@ -1,5 +1,3 @@
 // Command ingester serves one lane of a graph: it takes writes from NATS, answers each when the log is synced, serves
 // the log to the folder, and releases what the published heads cover. One ingester owns a lane at a time.
 package main
-
-const description = "Takes writes from NATS into the log of one lane and answers when they are durable."

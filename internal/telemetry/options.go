@@ -64,14 +64,14 @@ func (o *Options) Validate() error {
 	if o.TraceRatio < 0 || o.TraceRatio > 1 {
 		faults = multierror.Append(faults, fmt.Errorf("telemetry: trace ratio %v is not in 0 to 1", o.TraceRatio))
 	}
-	if err := checkEndpoint(o.OTLPEndpoint); err != nil {
+	if err := CheckEndpoint(o.OTLPEndpoint); err != nil {
 		faults = multierror.Append(faults, err)
 	}
 	return faults.ErrorOrNil()
 }
 
-// checkEndpoint does not quote the URL: it may hold a password.
-func checkEndpoint(endpoint string) error {
+// CheckEndpoint accepts an http or https URL, and "" for none. Its error does not quote the URL, which may hold a password.
+func CheckEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
 	}

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/foldline/foldline/objstore"
@@ -13,6 +14,24 @@ import (
 // Secrets come from the caller's environment, never from a URL.
 type Secrets struct {
 	AzureKey, AzureConnectionString string
+}
+
+// Check reads a URL as Open does and opens nothing; its error is the one that Open would return.
+func Check(rawURL string) (err error) {
+	scheme, _, isURL := strings.Cut(rawURL, "://")
+	switch scheme {
+	case "s3":
+		_, err = s3store.ParseURL(rawURL)
+	case "gs":
+		_, err = gcsstore.ParseURL(rawURL)
+	case "az":
+		_, err = azurestore.ParseURL(rawURL)
+	default:
+		if rawURL == "" || isURL && scheme != "file" && scheme != "mem" {
+			err = fmt.Errorf("%w: scheme %q", objstore.ErrUnsupported, scheme)
+		}
+	}
+	return err
 }
 
 // Open opens the store of a URL:

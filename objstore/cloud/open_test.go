@@ -23,10 +23,12 @@ func TestOpenChoosesByScheme(t *testing.T) {
 	} {
 		s, err := cloud.Open(t.Context(), url, cloud.Secrets{AzureKey: "a2V5"})
 		require.NoError(t, err, url)
+		require.NoError(t, cloud.Check(url), url)
 		require.IsType(t, want, s, url)
 	}
 	for _, url := range []string{"", "ftp://x", "s3://", "gs://", "az://", "s3://k:s@b"} {
 		_, err := cloud.Open(t.Context(), url, cloud.Secrets{})
 		require.ErrorIs(t, err, objstore.ErrUnsupported, url)
+		require.ErrorIs(t, cloud.Check(url), objstore.ErrUnsupported, url)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -41,16 +42,24 @@ const (
 	Interrupted = 130 // ended by a signal before the job was done
 )
 
-// classes are the sentinels of each code, the gravest first.
+// classes are the sentinels of each code: the first that an error wraps decides. The gravest come first, except that a
+// sentinel that explains another one stands before it.
 var classes = []struct {
 	code      int
 	hint      string
 	sentinels []error
 }{
-	{Corrupt, "stop and look at what the message names", []error{
-		envelope.ErrCorrupt, wal.ErrCorrupt, wal.ErrGap, wal.ErrReleased, wal.ErrFault, lance.ErrCorrupt, heads.ErrCorrupt,
+	{Corrupt, lookHint, []error{
+		envelope.ErrCorrupt, wal.ErrCorrupt, wal.ErrGap, wal.ErrReleased, lance.ErrCorrupt, heads.ErrCorrupt,
 		publisher.ErrCorrupt, ingest.ErrLogBehind, ingest.ErrGraphBehind,
 	}},
+	// What retention has taken is not missing.
+	{Invalid, "", []error{heads.ErrPruned}},
+	// Nobody looks for an object that the heads do not name: one that is not found is missing, one that ends too early damaged.
+	{Corrupt, lookHint, []error{lance.ErrNotFound, objstore.ErrNotFound, objstore.ErrRange}},
+	// A log ends for good at a full disk, and goes on after a restart with space.
+	{Busy, "make space on that file system", []error{syscall.ENOSPC, syscall.EDQUOT}},
+	{Corrupt, lookHint, []error{wal.ErrFault}},
 	{Fenced, "another process owns the graph or the lane; see foldline status", []error{
 		envelope.ErrFenced, wal.ErrFenced, publisher.ErrFenced, fold.ErrFenced, ingest.ErrFenced, lease.ErrLost,
 	}},
@@ -59,18 +68,21 @@ var classes = []struct {
 	}},
 	{Busy, "try again later", []error{
 		envelope.ErrBusy, wal.ErrBusy, wal.ErrLocked, wal.ErrUnavailable, wal.ErrNotReady, objstore.ErrBusy, run.ErrInUse,
-		run.ErrStopLimit, run.ErrUnreachable, client.ErrNoOwner,
+		run.ErrStopLimit, run.ErrUnreachable, run.ErrAddressInUse, lease.ErrUnavailable, client.ErrNoOwner,
 	}},
 	{Conflict, "look at what is there (foldline heads) and decide again", []error{
 		envelope.ErrConflict, publisher.ErrConflict, publisher.ErrIncarnation, lance.ErrConflict, lance.ErrExists, objstore.ErrExists,
 	}},
 	{Invalid, "", []error{
 		envelope.ErrInvalid, wal.ErrInvalid, wal.ErrIdentity, wal.ErrFormat, wal.ErrTooLarge, publisher.ErrInvalid, lance.ErrInvalid,
-		lance.ErrUnsupported, lance.ErrNotFound, heads.ErrNoGraph, heads.ErrFormat, heads.ErrNotFound, heads.ErrPruned,
-		objstore.ErrInvalidKey, objstore.ErrUnsupported, ingest.ErrWrongGraph, fold.ErrInvalid, infer.ErrEmpty, feed.ErrRefused,
-		ErrUsage, fs.ErrNotExist,
+		lance.ErrUnsupported, heads.ErrNoGraph, heads.ErrFormat, heads.ErrNotFound,
+		objstore.ErrInvalidKey, objstore.ErrUnsupported, ingest.ErrWrongGraph, fold.ErrInvalid, infer.ErrEmpty, infer.ErrNoKey, feed.ErrRefused,
+		run.ErrSettings, lease.ErrNoJetStream, ErrUsage, fs.ErrNotExist,
 	}},
 }
+
+// lookHint stands with everything that must not be repeated before somebody has looked.
+const lookHint = "stop and look at what the message names"
 
 // ErrUsage marks a command line that asks for something impossible.
 var ErrUsage = errors.New("usage")

@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/cmd/internal/feed"
+	"github.com/foldline/foldline/cmd/internal/lease"
 	"github.com/foldline/foldline/cmd/internal/run"
+	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
 )
@@ -33,6 +38,17 @@ func TestCode(t *testing.T) {
 		{&wal.BusyError{}, Busy},
 		{run.ErrInUse, Busy},
 		{&wal.CorruptError{Err: errors.New("x")}, Corrupt},
+		{fmt.Errorf("%w: %w", wal.ErrFault, syscall.EIO), Corrupt},
+		{fmt.Errorf("%w: %w", wal.ErrFault, syscall.ENOSPC), Busy},
+		{fmt.Errorf("%w: %w", wal.ErrCorrupt, syscall.ENOSPC), Corrupt},
+		{&fs.PathError{Op: "write", Path: "x", Err: syscall.EDQUOT}, Busy},
+		{fmt.Errorf("%w: %w", lance.ErrNotFound, fs.ErrNotExist), Corrupt},
+		{objstore.ErrRange, Corrupt},
+		{fmt.Errorf("%w: %w", heads.ErrPruned, lance.ErrNotFound), Invalid},
+		{heads.ErrNotFound, Invalid},
+		{run.ErrSettings, Invalid},
+		{lease.ErrNoJetStream, Invalid},
+		{lease.ErrUnavailable, Busy},
 		{publisher.ErrUnknownOutcome, Unknown},
 		{context.Canceled, Interrupted},
 		{errors.Join(publisher.ErrConflict, wal.ErrCorrupt), Corrupt},

@@ -38,6 +38,9 @@ const (
 // ErrEmpty says that a file has no row to infer from.
 var ErrEmpty = errors.New("infer: the input has no rows; declare the table's columns in foldline.yaml")
 
+// ErrNoKey says that no row of a file has a key column of its table.
+var ErrNoKey = errors.New("infer: no row has a key column; declare the table's columns and key in foldline.yaml")
+
 // LineError is a line, counted from 1, from which nothing can be inferred.
 type LineError struct {
 	Line int
@@ -54,7 +57,8 @@ func Columns(r io.Reader, key []string, mode Mode) ([]Column, error) {
 	t := &table{columns: map[string]*column{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		if len(strings.TrimSpace(lines.Text())) == 0 {
 			continue
 		}
@@ -62,7 +66,9 @@ func Columns(r io.Reader, key []string, mode Mode) ([]Column, error) {
 			return nil, &LineError{Line: n, Err: err}
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, &LineError{Line: n, Err: fmt.Errorf("longer than %d bytes", maxLineBytes)}
+	} else if err != nil {
 		return nil, fmt.Errorf("infer: %w", err)
 	}
 	return t.result(key, mode)
@@ -220,7 +226,7 @@ func (t *table) result(key []string, mode Mode) ([]Column, error) {
 	}
 	for _, k := range key {
 		if t.columns[k] == nil {
-			return nil, fmt.Errorf("infer: no row has the key column %q; declare the table's columns and key in foldline.yaml", k)
+			return nil, fmt.Errorf("%w (%q)", ErrNoKey, k)
 		}
 	}
 	return out, nil

@@ -13,6 +13,12 @@ import (
 // ErrLost says that another process holds the lease by now, or may hold it; stop working.
 var ErrLost = errors.New("lease: lost")
 
+// ErrNoJetStream says that the server, or the account, has no JetStream, where leases are kept.
+var ErrNoJetStream = errors.New("lease: the NATS server has no JetStream for this account; start it with -js, or with jetstream {} in its configuration")
+
+// ErrUnavailable says that JetStream did not answer; try again later.
+var ErrUnavailable = errors.New("lease: JetStream is unavailable")
+
 // renewals is how many renewals fit into a time to live, so that a lost answer or two do not end a lease.
 const renewals = 4
 
@@ -42,7 +48,7 @@ func Acquire(ctx context.Context, nc *nats.Conn, o Options, waiting func(owner s
 	}
 	kv, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: o.Bucket})
 	if err != nil {
-		return nil, fmt.Errorf("lease: bucket %s (the server needs JetStream): %w", o.Bucket, err)
+		return nil, bucketError(ctx, o.Bucket, err)
 	}
 	l := &Lease{o: o, kv: kv}
 	for {
@@ -61,6 +67,19 @@ func Acquire(ctx context.Context, nc *nats.Conn, o Options, waiting func(owner s
 			return nil, err
 		}
 	}
+}
+
+// bucketError says what to do about a bucket that cannot be had.
+func bucketError(ctx context.Context, bucket string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w (bucket %s: %w)", ErrNoJetStream, bucket, err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		return fmt.Errorf("%w (bucket %s: %w)", ErrUnavailable, bucket, err)
+	}
+	return fmt.Errorf("lease: bucket %s: %w", bucket, err)
 }
 
 // take creates the key, or finds out who has it.

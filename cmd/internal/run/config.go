@@ -5,12 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/go-multierror"
-
-	"github.com/foldline/foldline/heads"
-	"github.com/foldline/foldline/internal/envelope"
-	"github.com/foldline/foldline/lance"
 )
 
 // Config is every setting of a Foldline process, whatever process it is: one foldline.yaml serves the ingester, the
@@ -53,6 +47,8 @@ type NATS struct {
 type WAL struct {
 	Dir      string `yaml:"dir" help:"Directory of the log." placeholder:"DIR"`
 	MaxBytes Bytes  `yaml:"max_bytes" default:"4GiB" help:"Unreleased bytes on disk above which writes are answered busy."`
+	// MinFreeBytes keeps a full disk away from the log: a failed sync ends it.
+	MinFreeBytes Bytes `yaml:"min_free_bytes" default:"256MiB" help:"Free bytes of the log's file system below which writes are answered busy; 0 turns the check off."`
 }
 
 // Ingest bounds what an ingester holds in memory.
@@ -124,110 +120,6 @@ func (t Table) KeyColumns() []string {
 		return []string{DefaultKey}
 	}
 	return t.Key
-}
-
-// Validate reports every fault of the settings at once, before anything is opened.
-func (c *Config) Validate() error {
-	faults := &multierror.Error{ErrorFormat: oneLine}
-	bad := func(name, format string, args ...any) {
-		faults = multierror.Append(faults, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
-	}
-	positive := func(name string, n int64) {
-		if n <= 0 {
-			bad(name, "must be above 0")
-		}
-	}
-	if _, err := envelope.NewSubjects(c.Prefix, c.Graph); err != nil {
-		bad("graph and prefix", "%v", err)
-	}
-	positive("lanes", int64(c.Lanes))
-	if c.Lanes > 0 && c.Lane >= c.Lanes {
-		bad("lane", "%d is not below lanes (%d)", c.Lane, c.Lanes)
-	}
-	positive("wal.max_bytes", int64(c.WAL.MaxBytes))
-	positive("ingest.max_bytes", int64(c.Ingest.MaxBytes))
-	c.Ingest.Limits.validate(positive)
-	positive("dedupe.window", int64(c.Dedupe.Window))
-	positive("dedupe.max", int64(c.Dedupe.Max))
-	positive("fold.interval", int64(c.Fold.Interval))
-	positive("fold.adopt_interval", int64(c.Fold.AdoptInterval))
-	positive("fold.max_rows", c.Fold.MaxRows)
-	positive("fold.max_bytes", int64(c.Fold.MaxBytes))
-	positive("suspend.after", int64(c.Suspend.After))
-	seen := map[string]bool{}
-	for i, t := range c.Tables {
-		if seen[t.Table] {
-			bad(fmt.Sprintf("tables[%d]", i), "table %q is declared twice", t.Table)
-		}
-		seen[t.Table] = true
-		if err := t.Validate(); err != nil {
-			faults = multierror.Append(faults, multierror.Prefix(err, fmt.Sprintf("tables[%d]:", i)))
-		}
-	}
-	return faults.ErrorOrNil()
-}
-
-// Require reports the named settings that are empty, all at once.
-func (c *Config) Require(names ...string) error {
-	values := map[string]string{"root": c.Root, "nats.url": c.NATS.URL, "wal.dir": c.WAL.Dir}
-	faults := &multierror.Error{ErrorFormat: oneLine}
-	for _, name := range names {
-		if values[name] == "" {
-			faults = multierror.Append(faults, fmt.Errorf("%s: is required (flag --%s)", name, flagName(name)))
-		}
-	}
-	return faults.ErrorOrNil()
-}
-
-// Validate reports every fault of a declaration at once.
-func (t Table) Validate() error {
-	faults := &multierror.Error{ErrorFormat: oneLine}
-	bad := func(format string, args ...any) {
-		faults = multierror.Append(faults, fmt.Errorf("table %q: "+format, append([]any{t.Table}, args...)...))
-	}
-	if err := heads.CheckKey(t.Table); err != nil {
-		faults = multierror.Append(faults, err)
-	}
-	columns := map[string]Column{}
-	for _, c := range t.Columns {
-		switch _, twice := columns[c.Name]; {
-		case c.Name == "":
-			bad("a column has no name")
-		case twice:
-			bad("column %q is declared twice", c.Name)
-		}
-		columns[c.Name] = c
-		if _, err := lance.ParseType(c.Type); err != nil {
-			bad("column %q: %v", c.Name, err)
-		}
-	}
-	for _, k := range t.KeyColumns() {
-		switch c, ok := columns[k]; {
-		case !ok:
-			bad("key column %q is not among its columns", k)
-		case c.Nullable:
-			bad("key column %q must not be nullable", k)
-		}
-	}
-	if key := t.KeyColumns(); len(t.LaneColumns) > len(key) || strings.Join(t.LaneColumns, "\x00") != strings.Join(key[:len(t.LaneColumns)], "\x00") {
-		bad("lane_columns must be a leading part of the key %v", key)
-	}
-	if t.Order != "" {
-		bad("order is not supported yet; the last write of a key by lane sequence wins")
-	}
-	if u := t.UnknownFields; u != "" && u != "refuse" && u != "drop" {
-		bad("unknown_fields is refuse or drop, not %q", u)
-	}
-	return faults.ErrorOrNil()
-}
-
-// oneLine writes several faults behind each other.
-func oneLine(faults []error) string {
-	text := make([]string, len(faults))
-	for i, f := range faults {
-		text[i] = f.Error()
-	}
-	return strings.Join(text, "; ")
 }
 
 // Bytes is a size: a number of bytes, or one with a unit (KB, MB, GB by 1000; KiB, MiB, GiB by 1024).

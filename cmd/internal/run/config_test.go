@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -64,13 +65,95 @@ func TestNamedFile(t *testing.T) {
 }
 
 func TestUnknownKeysAreErrors(t *testing.T) {
-	for _, file := range []string{
-		"grahp: x\n", "wal: {max_byte: 1}\n", "retention: {versions: 3}\n",
-		"tables: [{table: node:A, colums: []}]\n", "graph: a\ngraph: b\n", "graph: [a]\n", "- graph\n",
+	for file, says := range map[string]string{
+		"grahp: x\n":                              "line 1: grahp: unknown setting; did you mean graph?",
+		"wal: {max_byte: 1}\n":                    "did you mean wal.max_bytes?",
+		"retention: {versions: 3}\n":              "retention: unknown setting",
+		"accept_loss: true\n":                     "accept_loss: unknown setting",
+		"wal_dir: x\n":                            "did you mean wal.dir?",
+		"tables: [{table: node:A, colums: []}]\n": "field colums not found",
+		"graph: a\ngraph: b\n":                    "already defined",
+		"wal: {dir: a, dir: b}\n":                 "wal.dir: given twice",
+		"graph: [a]\n":                            "graph: has to be a single value",
+		"wal: a\n":                                "wal: is a group of settings",
+		"- graph\n":                               "cannot unmarshal",
+		"graph: 'a\n":                             "yaml: ",
 	} {
 		_, err := parse(t, file)
+		require.ErrorIs(t, err, ErrSettings, "%s", file)
 		require.ErrorContains(t, err, DefaultFile, "%s", file)
+		require.ErrorContains(t, err, says, "%s", file)
 	}
+}
+
+// A mistyped variable would be taken for absent, and the default for what was asked for.
+func TestUnknownVariablesAreErrors(t *testing.T) {
+	t.Setenv("FOLDLINE_WAL_DRI", "/var/lib/foldline/wal")
+	_, err := parse(t, "")
+	require.ErrorIs(t, err, ErrSettings)
+	require.ErrorContains(t, err, "FOLDLINE_WAL_DRI: no such setting; did you mean FOLDLINE_WAL_DIR?")
+}
+
+// What Kubernetes adds for a service of that name, and what only the tool reads, is no fault of the ingester's.
+func TestVariablesOfOthers(t *testing.T) {
+	for _, name := range []string{
+		"FOLDLINE_SERVICE_HOST", "FOLDLINE_SERVICE_PORT", "FOLDLINE_SERVICE_PORT_HTTP", "FOLDLINE_PORT", "FOLDLINE_INGESTER_PORT_9100_TCP",
+		"FOLDLINE_INGESTER_PORT_9100_TCP_ADDR", "FOLDLINE_PORT_9100_TCP_PROTO", "FOLDLINE_DATA",
+	} {
+		t.Setenv(name, "tcp://10.0.0.1:9100")
+	}
+	_, err := parse(t, "")
+	require.NoError(t, err)
+}
+
+func TestEmptyVariablesAreNone(t *testing.T) {
+	t.Setenv("FOLDLINE_GRAPH", "")
+	t.Setenv("FOLDLINE_FOLD_INTERVAL", "")
+	c, err := parse(t, "graph: file\n")
+	require.NoError(t, err)
+	require.Equal(t, "file", c.Graph)
+	require.Equal(t, 250*time.Millisecond, c.Fold.Interval)
+}
+
+// Every fault of every source is in one error, whatever kind it is and whatever beats it.
+func TestAllSourcesAreReportedTogether(t *testing.T) {
+	t.Setenv("FOLDLINE_LOG_FORMAT", "xml")
+	t.Setenv("FOLDLINE_DEDUPE_WINDOW", "long")
+	t.Setenv("FOLDLINE_NOTHING", "1")
+	file := "grahp: x\nlog: {level: loud}\nfold: {max_rows: abc}\nlanes: 0\nhttp: {listen: nope}\notlp: {endpoint: 'ftp://x'}\n" +
+		"nats: {url: 'http://user:secret@x', creds: nowhere.creds}\nroot: ftp://x\ntables: [{table: node:A}]\n"
+	for name, args := range map[string][]string{"line": nil, "bad flag": {"--fold-max-bytes", "huge"}, "beaten": {"--log-level", "info", "--fold-max-rows", "1"}} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(t, file, args...)
+			require.ErrorIs(t, err, ErrSettings)
+			for _, fault := range []string{
+				"grahp: unknown setting", `log.level: "loud" is none of debug, info, warn, error`, "line 3: fold.max_rows: ", "lanes: must be above 0",
+				`http.listen: "nope" is not HOST:PORT`, "otlp.endpoint: ", "nats.url: is not the address of a NATS server", "nats.creds: ", "root: ", `key column "id"`,
+				`FOLDLINE_LOG_FORMAT: "xml" is none of text, json`, "FOLDLINE_DEDUPE_WINDOW: ", "FOLDLINE_NOTHING: no such setting",
+			} {
+				require.ErrorContains(t, err, fault)
+			}
+			require.NotContains(t, err.Error(), "secret")
+			if name == "bad flag" {
+				require.ErrorContains(t, err, "--fold-max-bytes: ")
+			}
+		})
+	}
+}
+
+func TestVersionOf(t *testing.T) {
+	stamp := func(version string, settings ...string) *debug.BuildInfo {
+		info := &debug.BuildInfo{Main: debug.Module{Version: version}}
+		for i := 0; i < len(settings); i += 2 {
+			info.Settings = append(info.Settings, debug.BuildSetting{Key: settings[i], Value: settings[i+1]})
+		}
+		return info
+	}
+	const revision = "0123456789abcdef0123456789abcdef01234567"
+	require.Equal(t, "v1.2.3", versionOf(stamp("v1.2.3", "vcs.revision", revision)))
+	require.Equal(t, "0123456789ab", versionOf(stamp("(devel)", "vcs.revision", revision, "vcs.modified", "false")))
+	require.Equal(t, "0123456789ab-dirty", versionOf(stamp("", "vcs.revision", revision, "vcs.modified", "true")))
+	require.Equal(t, "devel", versionOf(stamp("(devel)")))
 }
 
 func TestTables(t *testing.T) {

@@ -79,6 +79,11 @@ func Dev(ctx context.Context, cfg Config, o DevOptions, deps Deps, job func(cont
 	if cfg.Fold.IndexDir == "" {
 		cfg.Fold.IndexDir = o.Data.Index()
 	}
+	web, err := listen(ctx, cfg.HTTP.Listen, deps.Telemetry.Logger)
+	if err != nil {
+		return err
+	}
+	defer web.close()
 	server, err := startServer(ctx, o.Data.NATS(), o.Port, deps.Telemetry.Logger)
 	if err != nil {
 		return err
@@ -91,10 +96,10 @@ func Dev(ctx context.Context, cfg Config, o DevOptions, deps Deps, job func(cont
 	if err := o.Data.setServerURL(cfg.NATS.URL); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	return runLine(ctx, cfg, deps, job)
+	return runLine(ctx, cfg, deps, web, job)
 }
 
-func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Context, *Line) error) (err error) {
+func runLine(ctx context.Context, cfg Config, deps Deps, web endpoint, job func(context.Context, *Line) error) (err error) {
 	line := &Line{URL: cfg.NATS.URL}
 	deps.Prepared = func(rows int) {
 		line.rows.Add(int64(rows))
@@ -123,7 +128,7 @@ func runLine(ctx context.Context, cfg Config, deps Deps, job func(context.Contex
 
 	s := newStage(ctx)
 	s.run("http endpoint", func(ctx context.Context) error {
-		return endpoint(ctx, cfg.HTTP.Listen, deps.Telemetry.Handler(), lanes.ready, folding.log)
+		return web.serve(ctx, deps.Telemetry.Handler(), lanes.ready)
 	})
 	for _, i := range lanes {
 		s.run("ingester", i.run)

@@ -6,81 +6,45 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
-	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 )
 
 const (
 	// DefaultFile is read from the working directory when no other file is named and it is there.
 	DefaultFile = "foldline.yaml"
-	// envPrefix stands before every setting in the environment.
-	envPrefix = "FOLDLINE"
 	// maxFileBytes bounds a settings file.
 	maxFileBytes = 1 << 20
 )
 
-// Parse reads the command line into cli, a kong structure that embeds *cfg, and fills what the line leaves out from the
-// environment and from the settings file (--config, FOLDLINE_CONFIG, or foldline.yaml). An unknown key of the file is
-// an error. The result is valid: kong calls Config.Validate, which reports every fault at once.
-func Parse(name, description string, cli any, cfg *Config, args []string, options ...kong.Option) (*kong.Context, error) {
-	options = append([]kong.Option{
-		kong.Name(name), kong.Description(description),
-		kong.DefaultEnvars(envPrefix),
-	}, options...)
-	file, err := loadFile(args)
-	if err != nil {
-		return nil, err
-	}
-	options = append(options, kong.Resolvers(file))
-	parser, err := kong.New(cli, options...)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Tables = file.tables
-	return parser.Parse(args)
-}
+// given is what one source says of a setting, and where it says it.
+type given struct{ text, where string }
 
-// file is a settings file, flattened to the names that flags have.
+// file is a settings file, flattened to the flags that its settings are, with all its faults.
 type file struct {
-	values map[string]string
+	values map[string]given
 	tables []Table
+	faults faults
 }
 
-var _ kong.Resolver = (*file)(nil)
-
-// Validate has nothing to add: the file was decoded strictly.
-func (f *file) Validate(*kong.Application) error { return nil }
-
-// Resolve answers with the file's value of a flag, unless the environment has one, which wins.
-func (f *file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	for _, env := range flag.Envs {
-		if _, set := os.LookupEnv(env); set {
-			return nil, nil
-		}
-	}
-	if v, ok := f.values[flag.Name]; ok {
-		return v, nil
-	}
-	return nil, nil
-}
-
-func loadFile(args []string) (*file, error) {
+// loadFile reads the settings file of a command line; one that was not named may be missing.
+func loadFile(args []string) *file {
 	path, named := configPath(args)
 	data, err := readBounded(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !named:
-		return &file{}, nil
-	case err != nil:
-		return nil, fmt.Errorf("settings: %w", err)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return &file{}
 	}
-	f, err := decodeFile(data)
+	f := &file{values: map[string]given{}}
 	if err != nil {
-		return nil, fmt.Errorf("settings %s: %w", path, err)
+		f.faults.add(err)
+		return f
 	}
-	return f, nil
+	f.decode(path, data)
+	return f
 }
 
 // configPath finds the settings file before the line is parsed, because the file takes part in parsing it.
@@ -96,7 +60,7 @@ func configPath(args []string) (path string, named bool) {
 			return args[i+1], true
 		}
 	}
-	if v := os.Getenv(envPrefix + "_CONFIG"); v != "" {
+	if v := os.Getenv(envName("config")); v != "" {
 		return v, true
 	}
 	return DefaultFile, false
@@ -115,40 +79,58 @@ func readBounded(path string) ([]byte, error) {
 	return data, err
 }
 
-func decodeFile(data []byte) (*file, error) {
-	var strict Config
+// decode reads tables strictly, and every other setting as the text that a flag would be given.
+func (f *file) decode(path string, data []byte) {
+	var doc struct {
+		Tables []Table              `yaml:"tables"`
+		Others map[string]yaml.Node `yaml:",inline"`
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
-	if err := dec.Decode(&strict); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, err
-	}
-	f := &file{values: map[string]string{}, tables: strict.Tables}
-	if len(doc.Content) > 0 {
-		f.flatten("", doc.Content[0])
-	}
-	return f, nil
-}
-
-// flatten collects the scalar settings; tables are no scalars and were decoded as such.
-func (f *file) flatten(name string, n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-		f.values[name] = n.Value
-	}
-	if n.Kind != yaml.MappingNode {
+	err := dec.Decode(&doc)
+	var types *yaml.TypeError
+	switch {
+	case errors.As(err, &types):
+		for _, text := range types.Errors {
+			f.faults.addf("%s: %s", path, text)
+		}
+	case err != nil && !errors.Is(err, io.EOF):
+		f.faults.addf("%s: %w", path, err)
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := flagName(n.Content[i].Value)
-		if name != "" {
-			key = name + "-" + key
-		}
-		f.flatten(key, n.Content[i+1])
+	f.tables = doc.Tables
+	known := settingNames()
+	for _, name := range slices.Sorted(maps.Keys(doc.Others)) {
+		node := doc.Others[name]
+		f.flatten(path, known, name, &node)
 	}
 }
 
-// flagName is the flag's spelling of a setting: wal.max_bytes is wal-max-bytes.
-func flagName(setting string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(setting) }
+// flatten collects the settings below a node.
+func (f *file) flatten(path string, known settingSet, name string, n *yaml.Node) {
+	where := fmt.Sprintf("%s line %d", path, n.Line)
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch group := known.isGroup(name); {
+	case !group && !known.has(name):
+		f.faults.addf("%s: %s: unknown setting%s", where, name, didYouMean(name, known.names))
+	case n.Tag == "!!null":
+	case group && n.Kind == yaml.MappingNode:
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			if seen[key] {
+				f.faults.addf("%s: %s.%s: given twice", where, name, key)
+			}
+			seen[key] = true
+			f.flatten(path, known, name+"."+key, n.Content[i+1])
+		}
+	case group:
+		f.faults.addf("%s: %s: is a group of settings, not a value", where, name)
+	case n.Kind != yaml.ScalarNode:
+		f.faults.addf("%s: %s: has to be a single value", where, name)
+	default:
+		f.values[flagName(name)] = given{n.Value, where + ": " + name}
+	}
+}

@@ -27,6 +27,11 @@ func Folder(ctx context.Context, cfg Config, deps Deps) error {
 	if err := cfg.Require("root", "nats.url"); err != nil {
 		return err
 	}
+	web, err := listen(ctx, cfg.HTTP.Listen, deps.Telemetry.Logger)
+	if err != nil {
+		return err
+	}
+	defer web.close()
 	p, err := open(ctx, cfg, deps, "foldline-folder")
 	if err != nil {
 		return err
@@ -35,7 +40,7 @@ func Folder(ctx context.Context, cfg Config, deps Deps) error {
 	f := &folder{parts: p}
 	s := newStage(ctx)
 	s.run("http endpoint", func(ctx context.Context) error {
-		return endpoint(ctx, cfg.HTTP.Listen, p.deps.Telemetry.Handler(), f.ready, p.log)
+		return web.serve(ctx, deps.Telemetry.Handler(), f.ready)
 	})
 	if deps.Unleased {
 		s.run("folder", f.runUnleased)

@@ -7,24 +7,52 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 )
 
-// endpoint serves /metrics, /healthz (the process answers) and /readyz (it can do its work) until the context ends.
+// ErrAddressInUse says that another process listens where this one should; stop it or choose another address.
+var ErrAddressInUse = errors.New("run: address in use")
+
+// endpoint is the listener of /metrics, /healthz (the process answers) and /readyz (it can do its work).
+type endpoint struct {
+	listener net.Listener // nil when nothing is to be served
+	log      *slog.Logger
+}
+
+// listen takes the address before anything is opened or claimed: a process that cannot be watched should not start to work.
 // An empty address serves nothing.
-func endpoint(ctx context.Context, address string, metrics http.Handler, ready func(context.Context) error, log *slog.Logger) error {
+func listen(ctx context.Context, address string, log *slog.Logger) (endpoint, error) {
 	if address == "" {
+		return endpoint{log: log}, nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return endpoint{}, fmt.Errorf("%w: http.listen: %w", ErrAddressInUse, err)
+	case err != nil:
+		return endpoint{}, fmt.Errorf("%w: http.listen: %w", ErrSettings, err)
+	}
+	log.Info("http endpoint", "address", l.Addr().String())
+	return endpoint{listener: l, log: log}, nil
+}
+
+// close gives the address back when serve was never called; after serve it does nothing.
+func (e endpoint) close() {
+	if e.listener != nil {
+		_ = e.listener.Close()
+	}
+}
+
+// serve answers until the context ends.
+func (e endpoint) serve(ctx context.Context, metrics http.Handler, ready func(context.Context) error) error {
+	if e.listener == nil {
 		<-ctx.Done()
 		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("http.listen: %w", err)
-	}
-	log.Info("http endpoint", "address", listener.Addr().String())
 	server := &http.Server{Handler: routes(metrics, ready), ReadHeaderTimeout: 5 * time.Second}
 	stopped := make(chan error, 1)
-	go func() { stopped <- server.Serve(listener) }()
+	go func() { stopped <- server.Serve(e.listener) }()
 	select {
 	case err := <-stopped:
 		return fmt.Errorf("http endpoint: %w", err)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,11 @@ func Ingester(ctx context.Context, cfg Config, deps Deps) error {
 	if err := cfg.Require("root", "nats.url", "wal.dir"); err != nil {
 		return err
 	}
+	web, err := listen(ctx, cfg.HTTP.Listen, deps.Telemetry.Logger)
+	if err != nil {
+		return err
+	}
+	defer web.close()
 	p, err := open(ctx, cfg, deps, "foldline-ingester")
 	if err != nil {
 		return err
@@ -33,7 +39,7 @@ func Ingester(ctx context.Context, cfg Config, deps Deps) error {
 	}
 	s := newStage(ctx)
 	s.run("http endpoint", func(ctx context.Context) error {
-		return endpoint(ctx, cfg.HTTP.Listen, p.deps.Telemetry.Handler(), i.ready, p.log)
+		return web.serve(ctx, deps.Telemetry.Handler(), i.ready)
 	})
 	s.run("ingester", i.run)
 	return errors.Join(s.wait(), i.close())
@@ -50,6 +56,7 @@ type ingester struct {
 func newIngester(ctx context.Context, p *parts) (*ingester, error) {
 	log, err := wal.Open(ctx, wal.Options{
 		Dir: p.cfg.WAL.Dir, Graph: p.cfg.Graph, Lane: p.cfg.Lane, MaxBytes: int64(p.cfg.WAL.MaxBytes),
+		MinFreeBytes: cmp.Or(int64(p.cfg.WAL.MinFreeBytes), -1),
 		DedupeWindow: p.cfg.Dedupe.Window, DedupeMax: p.cfg.Dedupe.Max, AcceptLoss: p.cfg.AcceptLoss,
 		Logger: p.log, Meter: p.deps.Telemetry.Meter("wal"), Clock: p.deps.Clock,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"strconv"
@@ -64,7 +65,7 @@ func freePort(ctx context.Context) int {
 // Connect opens a connection that outlives restarts of the server.
 func Connect(c NATS, name string, log *slog.Logger, options ...nats.Option) (*nats.Conn, error) {
 	if c.URL == "" {
-		return nil, errors.New("nats.url: is required")
+		return nil, fmt.Errorf("%w: nats.url: is required", ErrSettings)
 	}
 	options = append([]nats.Option{
 		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
@@ -82,10 +83,13 @@ func Connect(c NATS, name string, log *slog.Logger, options ...nats.Option) (*na
 		options = append(options, nats.UserCredentials(c.Creds))
 	}
 	nc, err := nats.Connect(c.URL, options...)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, redactURL(c.URL), err)
+	switch {
+	case err == nil:
+		return nc, nil
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: nats.url, nats.creds: %s: %w", ErrSettings, redactURL(c.URL), err)
 	}
-	return nc, nil
+	return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, redactURL(c.URL), err)
 }
 
 // serverLog passes the server's own log on; its notices are details to whoever reads ours.
