@@ -39,6 +39,13 @@ class LanceDB:
     def names(self, database):
         return json.loads(self._run("names", os.path.abspath(database)))
 
+    def namespace(self, database):
+        return json.loads(self._run("namespace", os.path.abspath(database)))
+
+    def optimize(self, database, name):
+        """A plain optimize(), with its statistics."""
+        return json.loads(self._run("optimize", os.path.abspath(database), name))
+
     def rows(self, path):
         with tempfile.NamedTemporaryFile(suffix=".arrow") as out:
             self._run("rows", *_split(path), out.name)

@@ -4,6 +4,8 @@
 //   node lancedb.mjs names  DATABASE
 //   node lancedb.mjs rows   DATABASE TABLE OUT.arrow
 //   node lancedb.mjs upsert DATABASE TABLE KEY[,KEY…] ROWS.arrow
+//   node lancedb.mjs optimize DATABASE TABLE
+//   node lancedb.mjs namespace DATABASE
 import { createRequire } from "node:module";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,9 +14,11 @@ const require = createRequire(join(process.cwd(), "package.json"));
 const lancedb = require("@lancedb/lancedb");
 const arrow = require("apache-arrow");
 
+const print = (value) => console.log(JSON.stringify(value, (_, v) => (typeof v === "bigint" ? Number(v) : v)));
+
 const commands = {
   async names(db) {
-    console.log(JSON.stringify(await db.tableNames()));
+    print(await db.tableNames());
   },
   async rows(db, name, out) {
     const table = await db.openTable(name);
@@ -31,7 +35,14 @@ const commands = {
       .whenMatchedUpdateAll()
       .whenNotMatchedInsertAll()
       .execute(arrow.tableFromIPC(readFileSync(file)));
-    console.log(JSON.stringify(result, (_, v) => (typeof v === "bigint" ? Number(v) : v)));
+    print(result);
+  },
+  async optimize(db, name) {
+    print(await (await db.openTable(name)).optimize());
+  },
+  async namespace() {
+    const space = await lancedb.connectNamespace("dir", { root: database });
+    print(await space.tableNames());
   },
 };
 

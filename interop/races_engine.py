@@ -33,8 +33,9 @@ class Ours:
     def can(self, operation, _):
         return operation in self.COMMITS
 
-    def plan(self, path, operation, fragment, row):
-        return lambda: self.ask("commit", path, BASE, operation, fragment)
+    def plan(self, path, operation, fragment, _, version=BASE):
+        number = self.ask("plan", path, version, operation, fragment)
+        return lambda: self.ask("land", number)
 
     def ask(self, *request):
         print(*request, file=self.process.stdin, flush=True)

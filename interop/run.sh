@@ -25,6 +25,8 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   "$python" interop/check_races.py "$dir/bin/races" "$data/races" "$same_core"
   echo "== a graph of foldline, pylance $pylance"
   "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
+  echo "== guards of what we lean on, pylance $pylance"
+  "$python" interop/check_guards.py "$dir/bin/races" "$dir/bin/foldline" "$data/line" "$data/guards" "$dir/node" "$same_core"
 done
 
 echo "== data files: every shape, version and direction"

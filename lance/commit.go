@@ -128,13 +128,25 @@ func (c *committer) attempt(ctx context.Context, latest *Table, number int) (r R
 		return Result{}, false, err
 	}
 	if err := latest.syncForeign(ctx); err != nil {
-		return Result{}, false, err
+		return Result{}, false, c.unlessGone(ctx, latest, err)
 	}
 	landed, err := putManifest(ctx, c.table.store, m.object, data, tx.UUID)
 	if err != nil || !landed {
 		return Result{}, false, err
 	}
 	return c.confirm(ctx, next, latest)
+}
+
+// unlessGone is err, or nil when latest was cleaned up under us because there is a newer version.
+func (c *committer) unlessGone(ctx context.Context, latest *Table, err error) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	newest, listErr := LatestVersion(ctx, c.table.store, c.table.root)
+	if listErr != nil || newest <= latest.Version() {
+		return errors.Join(err, listErr)
+	}
+	return nil
 }
 
 // resolve holds ours against theirs and moves it to the latest version.

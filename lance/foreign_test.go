@@ -120,3 +120,45 @@ func TestEngineBitmapDeletions(t *testing.T) {
 	_, _, err = table.DeleteRows(t.Context(), map[uint64]*roaring.Bitmap{0: roaring.BitmapOf(10)})
 	require.ErrorIs(t, err, ErrInvalid)
 }
+
+// TestBaseOfAnotherEngineIsCleanedUp: the version of another engine that ours stands on goes, with its files, before the commit could make it
+// durable. A later version is there, so that is a lost race and no damage.
+func TestBaseOfAnotherEngineIsCleanedUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone []uint64
+		op   Operation
+		want error
+	}{
+		"missed transactions are there": {[]uint64{4}, &Append{}, nil},
+		"missed transactions are gone":  {[]uint64{4, 5}, &Append{}, ErrConflict},
+		"a barrier asks for none":       {[]uint64{4, 5}, &UpdateConfig{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, store := engineTable(t, "v21.lance")
+			latest := base
+			for range c.gone {
+				latest = mustCommit(t, latest, &UpdateConfig{}, CommitOptions{})
+			}
+			require.NoError(t, latest.DeleteVersions(t.Context(), c.gone))
+			r, err := base.Commit(t.Context(), NewTransaction(base, c.op), CommitOptions{})
+			if c.want != nil {
+				require.ErrorIs(t, err, c.want)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, latest.Version()+1, r.Table.Version())
+			newest, err := LatestVersion(t.Context(), store, "v21.lance")
+			require.NoError(t, err)
+			require.Equal(t, r.Table.Version(), newest)
+		})
+	}
+}
+
+// TestLostFileOfAnotherEngine: a file that the newest version names and nobody can find is no race.
+func TestLostFileOfAnotherEngine(t *testing.T) {
+	base, store := engineTable(t, "v21.lance")
+	require.NoError(t, store.Delete(t.Context(), join(base.root, dataFolder, base.Fragments()[0].m.GetFiles()[0].GetPath())))
+	_, err := base.Commit(t.Context(), NewTransaction(base, &UpdateConfig{}), CommitOptions{})
+	require.ErrorIs(t, err, ErrNotFound)
+	require.NotErrorIs(t, err, ErrConflict)
+}

@@ -1,16 +1,17 @@
 // Command races works on tables with package lance, for the interop checks that race it with the real engine. It answers requests, one a line of
 // standard input: "=" and the answer on one line, or "!" and the fault.
 //
-//	make PATH      a table of two fragments of ten rows
-//	commit PATH VERSION OPERATION FRAGMENT
-//	               plans the operation on VERSION; answers "ok", "retry" or "incompatible"
-//	rows PATH      the newest version's rows: a JSON object of id to v
-//	cleanup PATH   the versions but the newest, and their files, go; answers how many versions
+//	make PATH                              a table of two fragments of ten rows
+//	plan PATH VERSION OPERATION FRAGMENT   plans the operation on VERSION; answers its number
+//	land NUMBER                            commits what was planned; answers "ok", "retry" or "incompatible"
+//	rows PATH                              the newest version's rows: a JSON object of id to v
+//	bloom PREFIX COUNT                     the bitmap, in base64, of a filter of the keys PREFIX0, PREFIX1, ...
 package main
 
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 
@@ -28,8 +28,9 @@ import (
 
 func main() {
 	lines := bufio.NewScanner(os.Stdin)
+	var s session
 	for lines.Scan() {
-		answer, err := answer(context.Background(), strings.Fields(lines.Text()))
+		answer, err := s.answer(context.Background(), strings.Fields(lines.Text()))
 		if err != nil {
 			fmt.Printf("!%s\n", strings.ReplaceAll(err.Error(), "\n", " "))
 			continue
@@ -42,31 +43,42 @@ func main() {
 	}
 }
 
-func answer(ctx context.Context, request []string) (string, error) {
+// session is what was planned and not yet committed.
+type session struct{ planned []func(context.Context) error }
+
+func (s *session) answer(ctx context.Context, request []string) (string, error) {
 	if len(request) < 2 {
-		return "", errors.New("a request is a verb and a path")
+		return "", errors.New("a request is a verb and what it is about")
 	}
-	path := request[1]
-	store, err := objstore.OpenLocal(filepath.Dir(path))
-	if err != nil {
-		return "", err
-	}
-	root := filepath.Base(path)
-	switch {
-	case request[0] == "make":
+	switch verb, rest := request[0], request[1:]; {
+	case verb == "make" && len(rest) == 1:
+		store, root, err := open(rest[0])
+		if err != nil {
+			return "", err
+		}
 		return "", makeTable(ctx, store, root)
-	case request[0] == "rows":
-		return rows(ctx, store, root)
-	case request[0] == "cleanup":
-		report, err := lance.Cleanup(ctx, store, root, lance.CleanupOptions{OlderThan: time.Now().Add(time.Hour)})
-		return strconv.Itoa(len(report.Versions)), err
-	case request[0] == "commit" && len(request) == 5:
-		return commit(ctx, store, root, request[2], request[3], request[4])
+	case verb == "rows" && len(rest) == 1:
+		return rows(ctx, rest[0])
+	case verb == "plan" && len(rest) == 4:
+		return s.plan(ctx, rest[0], rest[1], rest[2], rest[3])
+	case verb == "land" && len(rest) == 1:
+		return s.land(ctx, rest[0])
+	case verb == "bloom" && len(rest) == 2:
+		return bloom(rest[0], rest[1])
 	}
 	return "", fmt.Errorf("no request %q", request)
 }
 
-func commit(ctx context.Context, store objstore.Store, root, version, operation, fragment string) (string, error) {
+func open(path string) (store objstore.Store, root string, err error) {
+	store, err = objstore.OpenLocal(filepath.Dir(path))
+	return store, filepath.Base(path), err
+}
+
+func (s *session) plan(ctx context.Context, path, version, operation, fragment string) (string, error) {
+	store, root, err := open(path)
+	if err != nil {
+		return "", err
+	}
 	base, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
 		return "", err
@@ -83,7 +95,21 @@ func commit(ctx context.Context, store objstore.Store, root, version, operation,
 	if err != nil {
 		return "", err
 	}
-	_, err = table.Commit(ctx, lance.NewTransaction(table, op), options)
+	tx := lance.NewTransaction(table, op)
+	tx.Properties = options.SetMetadata
+	s.planned = append(s.planned, func(ctx context.Context) error {
+		_, err := table.Commit(ctx, tx, options)
+		return err
+	})
+	return strconv.Itoa(len(s.planned) - 1), nil
+}
+
+func (s *session) land(ctx context.Context, number string) (string, error) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n >= len(s.planned) {
+		return "", fmt.Errorf("nothing planned is number %q", number)
+	}
+	err = s.planned[n](ctx)
 	switch {
 	case err == nil:
 		return "ok", nil
@@ -95,7 +121,19 @@ func commit(ctx context.Context, store objstore.Store, root, version, operation,
 	return "", err
 }
 
-func rows(ctx context.Context, store objstore.Store, root string) (string, error) {
+func bloom(prefix, count string) (string, error) {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(bloomOf(prefix, n).Bits), nil
+}
+
+func rows(ctx context.Context, path string) (string, error) {
+	store, root, err := open(path)
+	if err != nil {
+		return "", err
+	}
 	table, err := lance.Open(ctx, store, root)
 	if err != nil {
 		return "", err

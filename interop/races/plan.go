@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow/go/v17/arrow"
@@ -80,8 +82,8 @@ func plan(ctx context.Context, t *lance.Table, operation string, on uint64) (lan
 	case "overwrite":
 		fragments, err := write(ctx, t, 200, 203, 0, lance.WriteOptions{})
 		return &lance.Overwrite{Schema: t.Schema(), Fragments: fragments}, o, err
-	case "rewrite": // of the first fragment that has deleted rows
-		op, err := t.Compact(ctx, lance.CompactOptions{TargetRows: 1, MaxRows: 1})
+	case "rewrite": // of the first fragment that has deleted rows, also when an index covers it
+		op, err := t.Compact(ctx, lance.CompactOptions{TargetRows: 4, MaxRows: 1, IndexedDeletedShare: 0.1})
 		return op, o, err
 	case "merge":
 		op, err := t.AddColumns(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int32, Nullable: true})
@@ -95,6 +97,16 @@ func plan(ctx context.Context, t *lance.Table, operation string, on uint64) (lan
 		return &lance.ReserveFragments{Count: 3}, o, nil
 	case "barrier":
 		return &lance.UpdateConfig{}, lance.CommitOptions{SetMetadata: map[string]string{fence.MetaEpoch: "1"}}, nil
+	case "witness":
+		op, o, err := planRows(ctx, t, "update_filter", on)
+		o.SetMetadata = map[string]string{
+			fence.MetaGraph: "g", fence.MetaTable: "t", fence.MetaFold: "f", fence.MetaCut: "c", fence.MetaEpoch: "7",
+		}
+		return op, o, err
+	}
+	if shape, ok := strings.CutPrefix(operation, "filter_"); ok {
+		op, err := planFilter(t, shape)
+		return op, o, err
 	}
 	op, err := planConfig(t, operation)
 	return op, o, err
@@ -158,4 +170,52 @@ func filterOf(t *lance.Table, inserted int, bloom bool) *lance.KeyFilter {
 		f.Exact = []uint64{hash}
 	}
 	return f
+}
+
+// bloomOf is a filter of the keys prefix0, prefix1, ...
+func bloomOf(prefix string, count int) *lance.Bloom {
+	b := lance.NewBloom()
+	for i := range count {
+		b.Add(keys.Hash(fmt.Append(nil, prefix, i)))
+	}
+	return b
+}
+
+// planFilter builds an update that does nothing but carry a filter.
+func planFilter(t *lance.Table, shape string) (lance.Operation, error) {
+	f := filterOf(t, 150, true)
+	switch prefix, count, _ := strings.Cut(shape, ":"); prefix {
+	case "fields":
+		f.FieldIDs = t.Schema().FieldIDs()[:2]
+	case "items":
+		f.Bloom.Items--
+	case "probability":
+		f.Bloom.Probability *= 2
+	case "short":
+		f.Bloom.Bits = f.Bloom.Bits[:len(f.Bloom.Bits)/2]
+	case "empty":
+		f.Bloom = lance.NewBloom()
+	case "nothing":
+		f.Bloom = nil
+	case "bit": // one of the bits of the key that the engine inserts
+		f.Bloom = oneBit(filterOf(t, 400, true).Bloom)
+	default:
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return nil, fmt.Errorf("unknown filter %q", shape)
+		}
+		f.Bloom = bloomOf(prefix, n)
+	}
+	return &lance.Update{Filter: f}, nil
+}
+
+func oneBit(of *lance.Bloom) *lance.Bloom {
+	one := lance.NewBloom()
+	for i, b := range of.Bits {
+		if b != 0 {
+			one.Bits[i] = b & -b
+			break
+		}
+	}
+	return one
 }
