@@ -65,6 +65,11 @@ type Options struct {
 	// DedupeSince from then on.
 	AcceptLoss bool
 
+	// Owns tells whether this process may still speak for the lane; [Serve] leaves
+	// readers without an answer when it may not. It may be called concurrently.
+	// Default always.
+	Owns func() bool
+
 	// Logger gets state changes and storage events; nil discards.
 	Logger *slog.Logger
 	// Meter makes the log's instruments; nil records nothing.
@@ -88,6 +93,9 @@ func (o *Options) EnsureDefaults() {
 	setDefault(&o.DedupeWindow, defaultDedupeWindow)
 	setDefault(&o.DedupeMax, defaultDedupeMax)
 	setDefault(&o.memTableBytes, memTableBytes)
+	if o.Owns == nil {
+		o.Owns = func() bool { return true }
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

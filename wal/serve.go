@@ -30,6 +30,7 @@ type server struct {
 // Serve answers remote readers of l until ctx ends; then it finishes the
 // answers under way and returns nil. A request for a higher epoch than the
 // log's is left unanswered: a newer owner exists, and it is the one to speak.
+// So is every request once Options.Owns says that the lane may be another's.
 func Serve(ctx context.Context, nc *nats.Conn, subjects ReadSubjects, l *Log) error {
 	s := &server{nc: nc, log: l}
 	requests := make(chan *nats.Msg, maxWaitingRequests)
@@ -66,7 +67,7 @@ func unsubscribe(s *nats.Subscription) error {
 }
 
 func (s *server) status(ctx context.Context, msg *nats.Msg) {
-	if msg.Reply == "" {
+	if msg.Reply == "" || !s.log.opts.Owns() {
 		return
 	}
 	status, err := s.log.Status(ctx)
@@ -83,7 +84,7 @@ func (s *server) status(ctx context.Context, msg *nats.Msg) {
 
 // read answers one request with value frames and an end or error frame.
 func (s *server) read(ctx context.Context, msg *nats.Msg) {
-	if msg.Reply == "" {
+	if msg.Reply == "" || !s.log.opts.Owns() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, serveTimeout)

@@ -59,6 +59,10 @@ type Options struct {
 	// DrainTimeout bounds the wait for answers when Run is told to stop, default 10 s.
 	DrainTimeout time.Duration
 
+	// Owns tells whether this process may still speak for the lane, by its own clock alone; it is asked before every ack, and
+	// when it says no the answer is that the outcome is unknown. Nil is always. It may be called concurrently.
+	Owns func() bool
+
 	Allocator memory.Allocator // of records, default the Go heap
 	Logger    *slog.Logger     // nil discards
 	Meter     metric.Meter     // nil records nothing
@@ -87,6 +91,9 @@ func (o *Options) EnsureDefaults() {
 	setDefault(&o.UnknownTableInterval, DefaultUnknownTableInterval)
 	setDefault(&o.MaxVisibleTimeout, DefaultMaxVisibleTimeout)
 	setDefault(&o.DrainTimeout, DefaultDrainTimeout)
+	if o.Owns == nil {
+		o.Owns = func() bool { return true }
+	}
 	if o.Allocator == nil {
 		o.Allocator = memory.DefaultAllocator
 	}

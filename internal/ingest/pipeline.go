@@ -111,12 +111,6 @@ func (in *Ingester) settle(r *request, receipt wal.Receipt, err error) {
 		r.refusal = logRefusal(err)
 		return
 	}
-	if in.catalog.fenced() {
-		// Whether the new owner took this entry over is not ours to say.
-		r.refusal = &envelope.Error{Class: envelope.ClassUnknown, Code: envelope.CodeFenced, Row: envelope.NoRow,
-			Reason: "the lane has another owner since the write was taken"}
-		return
-	}
 	r.receipt = envelope.Receipt{
 		Graph: in.o.Graph, Lane: receipt.Lane, Incarnation: receipt.Incarnation, Epoch: uint64(receipt.Epoch),
 		Seq: uint64(receipt.Seq), Rows: receipt.Rows, Dropped: r.dropped, Duplicate: receipt.Duplicate,

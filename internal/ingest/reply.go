@@ -83,7 +83,14 @@ func (in *Ingester) refuse(r *request) {
 	in.finish(r)
 }
 
+// acknowledge sends a receipt, unless the lane may be another's by now (X2): whether that one took the entry over is not ours to say.
 func (in *Ingester) acknowledge(r *request) {
+	if in.catalog.fenced() || !in.o.Owns() {
+		r.refusal = &envelope.Error{Class: envelope.ClassUnknown, Code: envelope.CodeFenced, Row: envelope.NoRow,
+			Reason: "the lane has another owner since the write was taken, or may have one"}
+		in.refuse(r)
+		return
+	}
 	if r.msg.Reply != "" {
 		in.send(&nats.Msg{Subject: r.msg.Reply, Data: r.receipt.Encode()})
 	}

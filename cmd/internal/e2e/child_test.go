@@ -53,6 +53,10 @@ type childPlan struct {
 	Port    int    // of the embedded server of a devChild
 	URL     string // of the server of the other two
 	Kill    kill
+	// Lanes of the graph, 0 = 1. The rest is of an ingester; an empty WAL is the data directory's.
+	Lanes, Lane uint32
+	WAL         string
+	AcceptLoss  bool
 }
 
 // kill is a point at which a child dies: when every step of At has been seen Nth times. Steps of Hold block for ever, so
@@ -97,7 +101,8 @@ func childMain(text string) {
 func (p childPlan) run(ctx context.Context, deps run.Deps) error {
 	cfg := childConfig()
 	data := run.DataDir(p.Data)
-	cfg.Root, cfg.WAL.Dir, cfg.NATS.URL = data.Graph(), data.WAL(), p.URL
+	cfg.Root, cfg.WAL.Dir, cfg.NATS.URL = data.Graph(), cmp.Or(p.WAL, data.WAL()), p.URL
+	cfg.Lanes, cfg.Lane, cfg.AcceptLoss = cmp.Or(p.Lanes, 1), p.Lane, p.AcceptLoss
 	switch p.Process {
 	case ingesterChild:
 		return run.Ingester(ctx, cfg, deps)
@@ -156,7 +161,7 @@ func childConfig() run.Config {
 	text := func(name string) run.Column { return run.Column{Name: name, Type: "string", Nullable: true} }
 	number := func(name string) run.Column { return run.Column{Name: name, Type: "int64", Nullable: true} }
 	return run.Config{
-		Graph: graph, Prefix: "foldline", Lanes: 1,
+		Graph: graph, Prefix: "foldline",
 		WAL:     run.WAL{MaxBytes: 1 << 30},
 		Ingest:  run.Ingest{MaxBytes: 64 << 20},
 		Dedupe:  run.Dedupe{Window: 10 * time.Minute, Max: 100_000},

@@ -40,15 +40,19 @@ func startCluster(t *testing.T) *cluster {
 // produce starts the producers as soon as the tables are there: a write to an unknown table is refused for good.
 func (l *cluster) produce() {
 	l.t.Helper()
-	testkit.WaitFor(l.t, "the tables", func() bool {
-		s, err := heads.Resolve(l.t.Context(), l.store, "")
-		if err != nil {
-			return false
-		}
-		_, last := s.Table(flights)
-		return last
-	})
+	testkit.WaitFor(l.t, "the tables", func() bool { return hasTables(l.t, l.store) })
 	l.producers = startProducers(l.t.Context(), l.client, newWorkers(l.t, workerCount), true)
+}
+
+// hasTables reports whether the graph has the last of the settings' tables.
+func hasTables(t *testing.T, store objstore.Store) bool {
+	t.Helper()
+	s, err := heads.Resolve(t.Context(), store, "")
+	if err != nil {
+		return false
+	}
+	_, last := s.Table(flights)
+	return last
 }
 
 func (l *cluster) start(process string, k kill) *child {

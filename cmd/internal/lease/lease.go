@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,6 +31,8 @@ type Options struct {
 	Owner string
 	// TTL is how long a silent holder is waited for.
 	TTL time.Duration
+	// Gone tells of a holder, by what it called itself, that it surely does not work any more: it is not waited for. nil = of none.
+	Gone func(owner string) bool
 }
 
 // Lease is a held lease.
@@ -37,7 +40,7 @@ type Lease struct {
 	o        Options
 	kv       jetstream.KeyValue
 	revision uint64
-	renewed  time.Time
+	renewed  atomic.Pointer[time.Time] // when the last renewal that succeeded was begun
 }
 
 // Acquire waits until the lease is this process's. waiting is told, once, that another one holds it.
@@ -58,6 +61,12 @@ func Acquire(ctx context.Context, nc *nats.Conn, o Options, waiting func(owner s
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if seen != nil && o.Gone != nil && o.Gone(string(seen.Value())) {
+			if l.renew(ctx, seen.Revision()) == nil {
+				return l, nil
+			}
+			continue
 		}
 		if seen != nil && waiting != nil {
 			waiting(string(seen.Value()))
@@ -87,7 +96,7 @@ func (l *Lease) take(ctx context.Context) (seen jetstream.KeyValueEntry, err err
 	at := time.Now()
 	l.revision, err = l.kv.Create(ctx, l.o.Key, []byte(l.o.Owner))
 	if err == nil {
-		l.renewed = at
+		l.renewed.Store(&at)
 		return nil, nil
 	}
 	seen, getErr := l.kv.Get(ctx, l.o.Key)
@@ -132,37 +141,75 @@ func (l *Lease) waitForSilence(ctx context.Context, seen jetstream.KeyValueEntry
 	}
 }
 
-// Hold renews the lease until the context ends (nil) or the lease is lost (ErrLost).
+// Hold renews the lease until the context ends (nil) or the lease is lost (ErrLost): taken by another, or not renewed for its time to live.
 func (l *Lease) Hold(ctx context.Context) error {
+	return l.hold(ctx, func(cause error) error {
+		if l.Held() {
+			return nil
+		}
+		return fmt.Errorf("%w: %s could not be renewed for %s: %w", ErrLost, l.o.Key, l.o.TTL, cause)
+	})
+}
+
+// Keep is Hold for a holder that asks [Lease.Held] before whatever needs the lease: a server that is away does not end it, for nobody
+// else can take the lease meanwhile either. ErrLost when another process has taken it or has removed it to do so.
+func (l *Lease) Keep(ctx context.Context) error {
+	return l.hold(ctx, func(error) error { return nil })
+}
+
+// Held tells whether the lease is this process's by its own clock alone: nobody else can have it before its time to live has passed
+// since the last renewal. A process that was stopped for longer finds out here. It may be called concurrently.
+func (l *Lease) Held() bool {
+	return time.Since(*l.renewed.Load()) < l.o.TTL
+}
+
+// hold renews until the context ends, the lease is another's, or failed says what a failed renewal means.
+func (l *Lease) hold(ctx context.Context, failed func(error) error) error {
 	for {
 		if !slept(ctx, l.o.TTL/renewals) {
 			return nil
 		}
-		at := time.Now()
-		attempt, cancel := context.WithDeadline(ctx, l.renewed.Add(l.o.TTL))
-		revision, err := l.kv.Update(attempt, l.o.Key, []byte(l.o.Owner), l.revision)
+		attempt, cancel := context.WithTimeout(ctx, l.o.TTL/renewals)
+		err := l.renew(attempt, l.revision)
 		cancel()
 		switch stopped := ctx.Err() != nil; {
 		case err == nil:
-			l.revision, l.renewed = revision, at
 		case stopped:
 			continue // the next wait ends at once
-		case errors.Is(err, jetstream.ErrKeyExists) && !l.settle(ctx, at):
-			return fmt.Errorf("%w: another process took %s", ErrLost, l.o.Key)
-		case time.Since(l.renewed) >= l.o.TTL:
-			return fmt.Errorf("%w: %s could not be renewed for %s: %w", ErrLost, l.o.Key, l.o.TTL, err)
+		case errors.Is(err, jetstream.ErrKeyExists):
+			if err := l.settle(ctx); err != nil {
+				return err
+			}
+		default:
+			if err := failed(err); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// settle reads the key back after a refused renewal: an earlier renewal whose answer was lost may be what is in the way.
-func (l *Lease) settle(ctx context.Context, at time.Time) bool {
-	e, err := l.kv.Get(ctx, l.o.Key)
-	if err != nil || string(e.Value()) != l.o.Owner {
-		return false
+// renew writes the key again, if it stands at revision.
+func (l *Lease) renew(ctx context.Context, revision uint64) error {
+	at := time.Now()
+	revision, err := l.kv.Update(ctx, l.o.Key, []byte(l.o.Owner), revision)
+	if err == nil {
+		l.revision = revision
+		l.renewed.Store(&at)
 	}
-	l.revision, l.renewed = e.Revision(), at
-	return true
+	return err
+}
+
+// settle reads the key back after a refused renewal: an earlier renewal whose answer was lost may be what is in the way. The next
+// renewal then builds on it. A key that cannot be read says nothing.
+func (l *Lease) settle(ctx context.Context) error {
+	e, err := l.kv.Get(ctx, l.o.Key)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound), err == nil && string(e.Value()) != l.o.Owner:
+		return fmt.Errorf("%w: another process took %s", ErrLost, l.o.Key)
+	case err == nil:
+		l.revision = e.Revision()
+	}
+	return nil
 }
 
 // Release gives the lease up at once, for a clean stop. It does nothing when the lease was lost.

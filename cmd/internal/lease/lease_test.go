@@ -107,3 +107,33 @@ func TestWaiterEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, a.Release(t.Context()))
 }
+
+// A holder that asks Held is not ended by a server that is away; its own clock tells it that others may have the lease by now (X2).
+func TestKeptThroughAnOutage(t *testing.T) {
+	s := testkit.StartNATS(t)
+	nc := testkit.ConnectNATS(t, s)
+	a, err := Acquire(t.Context(), nc, options("a"), nil)
+	require.NoError(t, err)
+	require.True(t, a.Held())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Keep(ctx) }()
+	testkit.StopNATS(s)
+	testkit.WaitFor(t, "the lease to run out", func() bool { return !a.Held() })
+	require.Empty(t, ended)
+	cancel()
+	require.NoError(t, testkit.Receive(t, "the holder to stop", ended))
+}
+
+// A holder of which it is known that it is gone is not waited for, and finds out when it is not.
+func TestGoneHolderIsNotWaitedFor(t *testing.T) {
+	nc := testkit.ConnectNATS(t, testkit.StartNATS(t))
+	a, err := Acquire(t.Context(), nc, options("a"), nil)
+	require.NoError(t, err)
+	o := options("b")
+	o.TTL, o.Gone = time.Hour, func(owner string) bool { return owner == "a" }
+	b, err := Acquire(t.Context(), nc, o, nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, a.Keep(t.Context()), ErrLost)
+	require.NoError(t, b.Release(t.Context()))
+}
