@@ -72,14 +72,15 @@ func NewBody(r io.ReadCloser, length *int64, contentRange *string) (Body, error)
 	return b, nil
 }
 
-// parse reads "bytes first-last/size".
+// parse reads "bytes first-last/size". A range of no bytes, which a server may answer at the end of an object, has its
+// last before its first.
 func (b *Body) parse(contentRange string) bool {
 	span, size, ok := strings.Cut(strings.TrimPrefix(contentRange, "bytes "), "/")
 	first, last, ok2 := strings.Cut(span, "-")
 	off, err1 := strconv.ParseInt(first, 10, 64)
 	end, err2 := strconv.ParseInt(last, 10, 64)
 	total, err3 := strconv.ParseInt(size, 10, 64)
-	if !ok || !ok2 || err1 != nil || err2 != nil || err3 != nil || off < 0 || end < off || end >= total {
+	if !ok || !ok2 || err1 != nil || err2 != nil || err3 != nil || off < 0 || end < off-1 || end >= total {
 		return false
 	}
 	b.Off, b.Size = off, total
