@@ -14,11 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The keys of every gateway of a test.
+// The keys of every gateway.
 const (
-	GatewayAccess = "FOLDLINEACCESS"
-	GatewaySecret = "foldline-secret-of-tests"
+	gatewayAccess = "FOLDLINEACCESS"
+	gatewaySecret = "foldline-secret-of-tests"
 )
+
+// GatewayEnv is the environment of a process that works at a gateway: its keys, and nothing of the machine's own.
+func GatewayEnv() map[string]string {
+	return map[string]string{
+		"AWS_ACCESS_KEY_ID": gatewayAccess, "AWS_SECRET_ACCESS_KEY": gatewaySecret, "AWS_SESSION_TOKEN": "", "AWS_REGION": "us-east-1",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+	}
+}
 
 // gatewayEnv names the program; `make s3` builds it and sets the variable.
 const gatewayEnv = "VERSITYGW"
@@ -63,7 +71,7 @@ func (g *Gateway) Start() {
 	require.NoError(g.t, err)
 	defer func() { _ = log.Close() }() // the process has its own handle
 	g.process = exec.Command(program, "--port", g.address, "--quiet", "--keep-alive", "posix", g.Dir)
-	g.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+GatewayAccess, "ROOT_SECRET_KEY="+GatewaySecret)
+	g.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+gatewayAccess, "ROOT_SECRET_KEY="+gatewaySecret)
 	g.process.Stdout, g.process.Stderr = log, log
 	require.NoError(g.t, g.process.Start())
 	g.exited = make(chan struct{})

@@ -28,13 +28,10 @@ import (
 // startGateway starts a gateway with one bucket, and lets this process and its children have its keys.
 func startGateway(t *testing.T) *testkit.Gateway {
 	t.Helper()
-	useGatewayKeys(t)
+	for name, value := range testkit.GatewayEnv() {
+		t.Setenv(name, value)
+	}
 	return testkit.StartGateway(t, bucketName)
-}
-
-func useGatewayKeys(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", testkit.GatewayAccess)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", testkit.GatewaySecret)
 }
 
 func TestItConformsOnVersityGW(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/rowjson"
 	"github.com/foldline/foldline/lance"
@@ -16,10 +17,10 @@ import (
 	"github.com/foldline/foldline/publisher"
 )
 
-// openGraph opens the store of a data directory.
-func openGraph(t *testing.T, data string) objstore.Store {
+// openGraph opens the store of a graph root.
+func openGraph(t *testing.T, root string) objstore.Store {
 	t.Helper()
-	store, err := objstore.Open(t.Context(), graphDir(data))
+	store, err := run.OpenStore(t.Context(), root)
 	require.NoError(t, err)
 	return store
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +49,7 @@ const (
 type childPlan struct {
 	Process string
 	Data    string
+	Root    string // of the graph; empty for a directory in Data
 	Port    int    // of the embedded server of a devChild
 	URL     string // of the server of the other two
 	Kill    kill
@@ -101,7 +101,7 @@ func childMain(text string) {
 func (p childPlan) run(ctx context.Context, deps run.Deps) error {
 	cfg := childConfig()
 	data := run.DataDir(p.Data)
-	cfg.Root, cfg.WAL.Dir, cfg.NATS.URL = data.Graph(), cmp.Or(p.WAL, data.WAL()), p.URL
+	cfg.Root, cfg.WAL.Dir, cfg.NATS.URL = p.root(), cmp.Or(p.WAL, data.WAL()), p.URL
 	cfg.Lanes, cfg.Lane, cfg.AcceptLoss = cmp.Or(p.Lanes, 1), p.Lane, p.AcceptLoss
 	switch p.Process {
 	case ingesterChild:
@@ -247,7 +247,8 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func graphDir(data string) string { return filepath.Join(data, "graph") }
+// root is where the graph is.
+func (p childPlan) root() string { return cmp.Or(p.Root, run.DataDir(p.Data).Graph()) }
 
 // isStopped reports whether the child stands still under SIGSTOP.
 func isStopped(t *testing.T, c *child) bool {

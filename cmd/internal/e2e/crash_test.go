@@ -16,6 +16,7 @@ import (
 	"github.com/foldline/foldline/client"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/testkit"
+	"github.com/foldline/foldline/objstore"
 )
 
 const (
@@ -60,46 +61,86 @@ func namedKills() []kill {
 // value acknowledged last, and nothing else is (W1, W2, F1 to F5, P2, P4, X3).
 func TestExactlyOnceAcrossCrashes(t *testing.T) {
 	t.Parallel()
-	seed := crashSeed(t)
-	random := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("replay with %s=%d", seedEnv, seed)
-
-	data, port := t.TempDir(), freePort(t)
-	nc, err := nats.Connect(fmt.Sprintf("nats://127.0.0.1:%d", port), nats.RetryOnFailedConnect(true),
-		nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))
-	require.NoError(t, err)
-	defer nc.Close()
-	c, err := client.New(nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithRetryFor(5*time.Minute))
-	require.NoError(t, err)
-	workers := newWorkers(t, workerCount)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
-	p := startProducers(ctx, c, workers, false)
-	store := openGraph(t, data)
-
+	l := startMortal(t, "")
 	kills := namedKills()
 	for range randomKills {
 		kills = append(kills, kill{})
 	}
 	require.GreaterOrEqual(t, len(kills), 50)
 	for _, k := range kills {
-		child := startChild(t, childPlan{Process: devChild, Data: data, Port: port, Kill: k})
-		if len(k.At) == 0 {
-			killAtRandom(ctx, child, p, random)
-		}
-		child.killed(t, reachLimit, k.String())
-		p.healthy(t)
-		checkAtomic(t, store, workerCount)
+		l.die(k)
 	}
+	l.finish()
+}
 
-	last := startChild(t, childPlan{Process: devChild, Data: data, Port: port})
-	p.finish(t)
-	testkit.WaitFor(t, "everything acknowledged to be visible", func() bool { return visible(ctx, store, workers) })
+// mortal is a development line that dies again and again while producers write to it.
+type mortal struct {
+	t       *testing.T
+	ctx     context.Context
+	random  *rand.Rand
+	plan    childPlan // of every child, but for its death
+	store   objstore.Store
+	client  *client.Client
+	workers []*worker
+	*producers
+	deaths int
+}
+
+// startMortal starts the producers of a line on the graph root, a directory of its own when root is empty. The line itself
+// is started by the calls that follow.
+func startMortal(t *testing.T, root string) *mortal {
+	t.Helper()
+	seed := crashSeed(t)
+	t.Logf("replay with %s=%d", seedEnv, seed)
+	l := &mortal{t: t, random: rand.New(rand.NewPCG(seed, 0)), workers: newWorkers(t, workerCount)}
+	l.plan = childPlan{Process: devChild, Data: t.TempDir(), Root: root, Port: freePort(t)}
+	nc, err := nats.Connect(fmt.Sprintf("nats://127.0.0.1:%d", l.plan.Port), nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	l.client, err = client.New(nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithRetryFor(5*time.Minute))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	t.Cleanup(cancel)
+	l.ctx = ctx
+	l.producers = startProducers(ctx, l.client, l.workers, false)
+	l.store = openGraph(t, l.plan.root())
+	return l
+}
+
+// start starts the line, which dies at k.
+func (l *mortal) start(k kill) *child {
+	l.t.Helper()
+	plan := l.plan
+	plan.Kill = k
+	return startChild(l.t, plan)
+}
+
+// die starts the line and has it die at k, or at a random moment when k is empty.
+func (l *mortal) die(k kill) {
+	l.t.Helper()
+	c := l.start(k)
+	if len(k.At) == 0 {
+		killAtRandom(l.ctx, c, l.producers, l.random)
+	}
+	c.killed(l.t, reachLimit, k.String())
+	l.deaths++
+	l.healthy(l.t)
+	checkAtomic(l.t, l.store, workerCount)
+}
+
+// finish starts the line a last time, lets it fold everything, and checks what is there.
+func (l *mortal) finish() {
+	t := l.t
+	t.Helper()
+	last := l.start(kill{})
+	l.producers.finish(t)
+	testkit.WaitFor(t, "everything acknowledged to be visible", func() bool { return visible(l.ctx, l.store, l.workers) })
 	last.stop(t)
-	require.NoError(t, c.Close(ctx))
-	t.Logf("%d kills, %d acknowledged messages, %d of them by a retry of a message that was durable", len(kills), p.acks.Load(), p.duplicates.Load())
-	checkAtomic(t, store, workerCount)
-	checkExact(t, store, workers)
+	require.NoError(t, l.client.Close(l.ctx))
+	t.Logf("%d kills, %d acknowledged messages, %d of them by a retry of a message that was durable", l.deaths, l.acks.Load(), l.duplicates.Load())
+	checkAtomic(t, l.store, workerCount)
+	checkExact(t, l.store, l.workers)
 }
 
 // killAtRandom kills the child at a random moment of its start, or after a random number of acks.

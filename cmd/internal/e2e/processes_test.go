@@ -33,7 +33,7 @@ func startCluster(t *testing.T) *cluster {
 	c, err := client.New(nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithRetryFor(5*time.Minute))
 	require.NoError(t, err)
 	l := &cluster{t: t, url: s.ClientURL(), data: t.TempDir(), client: c}
-	l.store = openGraph(t, l.data)
+	l.store = openGraph(t, childPlan{Data: l.data}.root())
 	return l
 }
 
