@@ -49,7 +49,7 @@ func TestPausedIngesterIsFenced(t *testing.T) {
 	folder := plan
 	folder.Process = folderChild
 	f := startChild(t, folder)
-	store = openGraph(t, data)
+	store = openGraph(t, plan.root())
 	testkit.WaitFor(t, "the tables", func() bool { return hasTables(t, store) })
 
 	lanes := make([]*pausedLane, len(ingesterPauses))

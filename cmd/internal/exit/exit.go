@@ -76,7 +76,7 @@ var classes = []struct {
 	{Invalid, "", []error{
 		envelope.ErrInvalid, wal.ErrInvalid, wal.ErrIdentity, wal.ErrFormat, wal.ErrTooLarge, publisher.ErrInvalid, lance.ErrInvalid,
 		lance.ErrUnsupported, heads.ErrNoGraph, heads.ErrFormat, heads.ErrNotFound,
-		objstore.ErrInvalidKey, objstore.ErrUnsupported, ingest.ErrWrongGraph, fold.ErrInvalid, infer.ErrEmpty, infer.ErrNoKey, feed.ErrRefused,
+		objstore.ErrInvalidKey, objstore.ErrUnsupported, objstore.ErrDenied, objstore.ErrNoBucket, ingest.ErrWrongGraph, fold.ErrInvalid, infer.ErrEmpty, infer.ErrNoKey, feed.ErrRefused,
 		run.ErrSettings, lease.ErrNoJetStream, ErrUsage, fs.ErrNotExist,
 	}},
 }
