@@ -43,7 +43,7 @@ func resolveOnce(ctx context.Context, store objstore.Store, root string, registr
 	path := Join(root, ManifestPath)
 	version, err := lance.LatestVersion(ctx, store, path)
 	if errors.Is(err, lance.ErrNotFound) {
-		return nil, fmt.Errorf("%w at %q", ErrNoGraph, root)
+		return nil, fmt.Errorf("%w: %s is not there", ErrNoGraph, path)
 	}
 	if err != nil {
 		return nil, err

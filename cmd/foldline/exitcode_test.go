@@ -152,8 +152,8 @@ func TestExitCodesOfTheTool(t *testing.T) {
 		"no key column":  {[]string{"dev", "--once", "--input", "node:T=" + nokey}, exit.Invalid, "no row has a key column"},
 		"no input file":  {[]string{"dev", "--once", "--input", "node:T=" + filepath.Join(dir, "none")}, exit.Invalid, "none"},
 		"directory":      {[]string{"dev", "--once", "--input", "node:T=" + dir}, exit.Invalid, "is a directory"},
-		"no graph":       {[]string{"heads"}, exit.Invalid, "no graph at"},
-		"negative limit": {[]string{"scan", "node:T", "--limit", "-1"}, exit.Invalid, "--limit"},
+		"no graph":       {[]string{"heads"}, exit.Invalid, "root data/graph: heads: no graph: _foldline/__manifest.lance is not there"},
+		"negative limit": {[]string{"scan", "node:T", "--limit", "-1"}, exit.Invalid, `--limit: "-1" is not a number of 0 or above`},
 		"version":        {[]string{"version"}, exit.OK, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 type logCmd struct {
-	Limit int  `default:"20" help:"Commits to show; 0 for all."`
-	JSON  bool `help:"One JSON object a line."`
+	Limit limit `default:"20" help:"Commits to show; 0 for all."`
+	JSON  bool  `help:"One JSON object a line."`
 }
 
 type commitView struct {
@@ -34,14 +34,11 @@ type versionView struct {
 }
 
 func (c *logCmd) Run(ctx context.Context, e *env) error {
-	if c.Limit < 0 {
-		return usage("--limit must not be negative")
-	}
 	store, err := e.store(ctx)
 	if err != nil {
 		return err
 	}
-	commits, err := heads.Log(ctx, store, "", c.Limit)
+	commits, err := heads.Log(ctx, store, "", int(c.Limit))
 	if err != nil {
 		return fmt.Errorf("root %s: %w", e.root(), err)
 	}

@@ -20,15 +20,12 @@ type scanCmd struct {
 	Table   string   `arg:"" help:"Table key, such as node:Airport."`
 	Format  string   `enum:"json,csv,arrow" default:"json" help:"json (a line per row), csv or arrow (IPC stream)."`
 	JSON    bool     `help:"The same as --format json."`
-	Limit   int64    `help:"Rows to print; 0 for all." default:"0"`
+	Limit   limit    `help:"Rows to print; 0 for all." default:"0"`
 	Columns []string `help:"Columns to print, in this order; all by default." placeholder:"NAME,…"`
 	at
 }
 
 func (c *scanCmd) Run(ctx context.Context, e *env) error {
-	if c.Limit < 0 {
-		return usage("--limit must not be negative")
-	}
 	if c.JSON {
 		c.Format = "json"
 	}
@@ -71,7 +68,7 @@ func (c *scanCmd) print(ctx context.Context, e *env, table *lance.Table) error {
 	if err != nil {
 		return err
 	}
-	left := c.Limit
+	left := int64(c.Limit)
 	for rec, err := range table.Scan(ctx, lance.ScanOptions{Columns: c.Columns}) {
 		if err != nil {
 			return fmt.Errorf("scan %s: %w", c.Table, err)
@@ -125,7 +122,7 @@ func columnNames(s *arrow.Schema) (names []string) {
 type rejectsCmd struct {
 	Format string `enum:"json,csv,arrow" default:"json" help:"json (a line per row), csv or arrow (IPC stream)."`
 	JSON   bool   `help:"The same as --format json."`
-	Limit  int64  `help:"Rows to print; 0 for all." default:"0"`
+	Limit  limit  `help:"Rows to print; 0 for all." default:"0"`
 }
 
 func (c *rejectsCmd) Run(ctx context.Context, e *env) error {

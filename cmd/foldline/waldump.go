@@ -20,7 +20,7 @@ type walDumpCmd struct {
 	Target walTarget `embed:""`
 	Rows   bool      `help:"Print the rows too, as lines of the write subject have them."`
 	After  uint64    `default:"0" help:"Print entries above this sequence only."`
-	Limit  int64     `default:"0" help:"Entries to print; 0 for all."`
+	Limit  limit     `default:"0" help:"Entries to print; 0 for all."`
 	JSON   bool      `help:"The default: one JSON object a line."`
 }
 
@@ -49,9 +49,6 @@ type entryRowView struct {
 }
 
 func (c *walDumpCmd) Run(ctx context.Context, e *env) error {
-	if c.Limit < 0 {
-		return usage("--limit must not be negative")
-	}
 	return c.Target.inspect(ctx, e, func(log *inspected, s wal.Status) error {
 		out := bufio.NewWriter(e.stdout)
 		d := &dumper{cmd: c, out: out}
@@ -145,7 +142,7 @@ func (d *dumper) print(b *wal.Batch) (done bool, err error) {
 		if err := writeJSON(d.out, v); err != nil {
 			return false, err
 		}
-		if d.printed++; d.printed == d.cmd.Limit {
+		if d.printed++; d.printed == int64(d.cmd.Limit) {
 			return true, nil
 		}
 	}
