@@ -36,6 +36,10 @@ const (
 	CodeKeyExists = publisher.CodeKeyExists
 )
 
+var rejectCodes = []string{
+	CodeTableUnknown, CodeTableUnavailable, CodeNullKey, CodeNullValue, CodeTypeMismatch, CodeUnknownField, CodeKeyExists,
+}
+
 // Error classes, as attributes of metrics.
 const (
 	classFenced   = "fenced"
@@ -44,6 +48,8 @@ const (
 	classCorrupt  = "corrupt"
 	classOther    = "other"
 )
+
+var failureClasses = []string{classFenced, classConflict, classUnknown, classCorrupt, classOther}
 
 func classOf(err error) string {
 	switch {

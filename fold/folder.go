@@ -83,6 +83,9 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 		return Report{Lanes: c.failed}, err
 	}
 	if c.entries == 0 {
+		if len(c.failed) == 0 {
+			f.metrics.idle(ctx)
+		}
 		return Report{Lanes: c.failed}, nil
 	}
 	f.opts.Step("cut")
@@ -91,7 +94,7 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 	report, err := f.foldCut(ctx, snap, c, start)
 	if err != nil {
 		span.RecordError(err)
-		f.metrics.failed(ctx, err)
+		f.metrics.failed(ctx, err, c.lag(f.opts.Clock()))
 		return Report{Lanes: c.failed}, err
 	}
 	return report, nil

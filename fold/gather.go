@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -55,9 +56,9 @@ func (g gatherer) column(dt arrow.DataType, sources []arrow.Array) (arrow.Array,
 	case *arrow.BooleanType:
 		return g.bools(dt, sources), nil
 	case *arrow.StringType, *arrow.BinaryType:
-		return g.binary32(dt, sources)
+		return gatherBinary[int32](g, dt, sources, math.MaxInt32)
 	case *arrow.LargeStringType, *arrow.LargeBinaryType:
-		return g.binary64(dt, sources), nil
+		return gatherBinary[int64](g, dt, sources, math.MaxInt64)
 	case *arrow.FixedSizeListType, *arrow.DictionaryType:
 		return g.nested(dt, sources)
 	case arrow.FixedWidthDataType:
@@ -139,22 +140,22 @@ func (g gatherer) bools(dt arrow.DataType, sources []arrow.Array) arrow.Array {
 	return g.build(dt, nulls, bitmap, values)
 }
 
-// binary32 gathers a utf8 or binary column. Its offsets are 32 bits wide: a
-// column beyond 2 GiB is an error, never a wrapped offset.
-func (g gatherer) binary32(dt arrow.DataType, sources []arrow.Array) (arrow.Array, error) {
+// gatherBinary gathers a column of values of various length, whose offsets are of type O. A column that its offsets cannot
+// reach the end of is an error, never a wrapped offset.
+func gatherBinary[O int32 | int64](g gatherer, dt arrow.DataType, sources []arrow.Array, limit int64) (arrow.Array, error) {
 	var total int64
 	for _, r := range g.runs {
 		if src := sources[r.chunk]; src != nil {
-			off := offsets32(src, r)
+			off := offsetsOf[O](src, r)
 			total += int64(off[r.n]) - int64(off[0])
 		}
 	}
-	if total > math.MaxInt32 {
+	if total > limit {
 		return nil, fmt.Errorf("fold: %d bytes in one %s column of one record", total, dt)
 	}
-	offsets, values := g.buffer((g.n+1)*arrow.Int32SizeBytes), g.buffer(int(total))
-	dstOff, dst := arrow.Int32Traits.CastFromBytes(offsets.Bytes()), values.Bytes()
-	row, at := 0, int32(0)
+	offsets, values := g.buffer((g.n+1)*binary.Size(O(0))), g.buffer(int(total))
+	dstOff, dst := arrow.GetData[O](offsets.Bytes()), values.Bytes()
+	row, at := 0, O(0)
 	for _, r := range g.runs {
 		src := sources[r.chunk]
 		if src == nil {
@@ -164,58 +165,21 @@ func (g gatherer) binary32(dt arrow.DataType, sources []arrow.Array) (arrow.Arra
 			}
 			continue
 		}
-		off := offsets32(src, r)
+		off := offsetsOf[O](src, r)
 		for i := range r.n {
 			row++
 			dstOff[row] = at + off[i+1] - off[0]
 		}
-		at += int32(copy(dst[at:], valueBytes(src)[off[0]:off[r.n]]))
+		at += O(copy(dst[at:], valueBytes(src)[off[0]:off[r.n]]))
 	}
 	bitmap, nulls := g.validity(sources)
 	return g.build(dt, nulls, bitmap, offsets, values), nil
 }
 
-// binary64 gathers a large_utf8 or large_binary column.
-func (g gatherer) binary64(dt arrow.DataType, sources []arrow.Array) arrow.Array {
-	var total int64
-	for _, r := range g.runs {
-		if src := sources[r.chunk]; src != nil {
-			off := offsets64(src, r)
-			total += off[r.n] - off[0]
-		}
-	}
-	offsets, values := g.buffer((g.n+1)*arrow.Int64SizeBytes), g.buffer(int(total))
-	dstOff, dst := arrow.Int64Traits.CastFromBytes(offsets.Bytes()), values.Bytes()
-	row, at := 0, int64(0)
-	for _, r := range g.runs {
-		src := sources[r.chunk]
-		if src == nil {
-			for range r.n {
-				row++
-				dstOff[row] = at
-			}
-			continue
-		}
-		off := offsets64(src, r)
-		for i := range r.n {
-			row++
-			dstOff[row] = at + off[i+1] - off[0]
-		}
-		at += int64(copy(dst[at:], valueBytes(src)[off[0]:off[r.n]]))
-	}
-	bitmap, nulls := g.validity(sources)
-	return g.build(dt, nulls, bitmap, offsets, values)
-}
-
-// offsets32 is the n+1 offsets of a run.
-func offsets32(src arrow.Array, r run) []int32 {
+// offsetsOf is the n+1 offsets of a run.
+func offsetsOf[O int32 | int64](src arrow.Array, r run) []O {
 	from := src.Data().Offset() + r.from
-	return arrow.Int32Traits.CastFromBytes(src.Data().Buffers()[1].Bytes())[from : from+r.n+1]
-}
-
-func offsets64(src arrow.Array, r run) []int64 {
-	from := src.Data().Offset() + r.from
-	return arrow.Int64Traits.CastFromBytes(src.Data().Buffers()[1].Bytes())[from : from+r.n+1]
+	return arrow.GetData[O](src.Data().Buffers()[1].Bytes())[from : from+r.n+1]
 }
 
 func valueBytes(src arrow.Array) []byte {

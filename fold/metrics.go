@@ -3,6 +3,7 @@ package fold
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -32,18 +33,36 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 		m = noop.NewMeterProvider().Meter("")
 	}
 	b := instruments{meter: m}
-	return &metrics{
+	out := &metrics{
 		duration: b.seconds("foldline.fold.duration", "time from choosing a cut to its publish"),
 		rows:     b.count("foldline.fold.rows", "{row}", "rows of published cuts, before coalescing"),
 		entries:  b.count("foldline.fold.entries", "{entry}", "entries of published cuts"),
 		rejected: b.count("foldline.fold.rejected", "{row}", "rows sent to the dead letters, by code"),
 		changed:  b.count("foldline.fold.changed", "{row}", "changes of published folds, by kind: inserted, updated, deleted, missing"),
-		lag:      b.gauge("foldline.fold.lag", "s", "age of the oldest entry of the last cut when it was published"),
+		lag:      b.gauge("foldline.fold.lag", "s", "age of the oldest entry that was not published when a fold ended, well or not; 0 when nothing waits"),
 		backlog:  b.level("foldline.fold.backlog", "By", "unreleased bytes of all lanes when the last cut was chosen"),
 		tables:   b.level("foldline.fold.tables_held", "{table}", "tables that take no folds, by table and state: 1 while it is so"),
 		reported: map[attribute.Set]bool{},
 		failures: b.count("foldline.fold.failures", "{fold}", "folds that ended in an error, by class"),
-	}, errors.Join(b.errs...)
+	}
+	if err := errors.Join(b.errs...); err != nil {
+		return nil, err
+	}
+	out.startAtZero(context.Background())
+	return out, nil
+}
+
+// startAtZero makes what alerts watch exist before it counts: a counter that appears at 1 has not increased.
+func (m *metrics) startAtZero(ctx context.Context) {
+	m.idle(ctx)
+	m.rows.Add(ctx, 0)
+	m.entries.Add(ctx, 0)
+	for _, code := range rejectCodes {
+		m.rejected.Add(ctx, 0, metric.WithAttributes(attribute.String("code", code)))
+	}
+	for _, class := range failureClasses {
+		m.failures.Add(ctx, 0, metric.WithAttributes(attribute.String("class", class)))
+	}
 }
 
 // instruments collects the errors of building instruments.
@@ -94,7 +113,11 @@ func (m *metrics) published(ctx context.Context, r Report, codes map[string]int)
 	}
 }
 
-func (m *metrics) failed(ctx context.Context, err error) {
+// idle records that no lane holds anything to fold.
+func (m *metrics) idle(ctx context.Context) { m.lag.Record(ctx, 0) }
+
+func (m *metrics) failed(ctx context.Context, err error, lag time.Duration) {
+	m.lag.Record(ctx, lag.Seconds())
 	m.failures.Add(ctx, 1, metric.WithAttributes(attribute.String("class", classOf(err))))
 }
 

@@ -46,7 +46,14 @@ func newInstruments(o Options) (*instruments, error) {
 		err = e
 	}
 	i.duration = duration
-	return i, err
+	if err != nil {
+		return nil, err
+	}
+	// The counters that alerts watch exist before they count: one that appears at 1 has not increased.
+	for _, c := range []metric.Int64Counter{i.conflicts, i.fenced, i.recoveries, i.suspended} {
+		c.Add(context.Background(), 0)
+	}
+	return i, nil
 }
 
 func (i *instruments) span(ctx context.Context, name string, attrs ...attribute.KeyValue) (context.Context, func(error)) {

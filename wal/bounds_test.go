@@ -110,20 +110,40 @@ func TestLowSpacePushesBack(t *testing.T) {
 	atomic.StoreInt64(&free, 999)
 	clock.Add(time.Second)
 	requireBusy(t, r.try(entryOf("", 1, 1)), "free space")
+	s, err := r.Status(t.Context())
+	require.NoError(t, err)
+	require.False(t, s.Ready, "who asks for readiness hears what producers hear")
+	require.Equal(t, "wal: wal: 999 bytes free, below the minimum of 1000: "+ErrNoSpace.Error(), s.Fault)
+	require.EqualValues(t, 999, s.FreeBytes)
 	atomic.StoreInt64(&free, 1000)
 	clock.Add(time.Second)
 	r.put(entryOf("", 1, 1))
 	require.NoError(t, r.stop())
 }
 
+// TestTooSmallVolumeIsRefused: where the minimum can never be free, no release helps, and waiting would be for ever.
+func TestTooSmallVolumeIsRefused(t *testing.T) {
+	free := int64(4000)
+	opts := testOptions(spaceFS{FS: vfs.NewMem(), free: &free, total: 4096})
+	opts.MinFreeBytes = 4096
+	_, err := Open(t.Context(), opts)
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "wal: wal is on a file system of 4096 bytes, and 4096 bytes have to be free on it")
+	opts.MinFreeBytes = 4095
+	r := openLog(t, opts)
+	requireBusy(t, r.try(entryOf("", 1, 1)), "free space")
+}
+
 // spaceFS reports the free space that a test sets.
 type spaceFS struct {
 	vfs.FS
 	free *int64
+	// total is the size of the volume, 0 when it cannot be told.
+	total uint64
 }
 
 func (s spaceFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
-	return vfs.DiskUsage{AvailBytes: uint64(atomic.LoadInt64(s.free))}, nil
+	return vfs.DiskUsage{AvailBytes: uint64(atomic.LoadInt64(s.free)), TotalBytes: s.total}, nil
 }
 
 // TestFlushErrorsHoldAdmission: when tables cannot be written, the log is not

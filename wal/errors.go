@@ -16,6 +16,9 @@ var (
 	ErrTooLarge = errors.New("wal: entry too large")
 	// ErrBusy: a bound is reached; retry after [BusyError].RetryAfter.
 	ErrBusy = errors.New("wal: busy")
+	// ErrNoSpace: less is free on the log's file system than has to be; entries
+	// are answered [ErrBusy] until a release or somebody else makes space.
+	ErrNoSpace = errors.New("wal: free space too low")
 	// ErrNotReady: the log does not admit entries (no epoch yet, stopping, or
 	// failed). Nothing of the entry is durable.
 	ErrNotReady = errors.New("wal: not ready")
@@ -55,6 +58,9 @@ type BusyError struct {
 	// RetryAfter is when a retry has a chance.
 	RetryAfter time.Duration
 }
+
+// busyReasons are the reasons of a [BusyError].
+var busyReasons = []string{"entries in flight", "bytes in flight", "unreleased bytes", "free space", "storage"}
 
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("wal: busy (%s), retry after %v", e.Reason, e.RetryAfter)

@@ -101,7 +101,9 @@ func (l *Log) Status(context.Context) (Status, error) {
 	if syncedAt != 0 {
 		s.SyncedAt = time.UnixMicro(syncedAt)
 	}
-	if err := l.admission(); err != nil {
+	now := l.opts.Clock()
+	s.FreeBytes, _ = l.space.look(now)
+	if err := l.admission(now); err != nil {
 		s.Fault = err.Error()
 	}
 	s.Ready = s.Fault == ""
@@ -109,7 +111,7 @@ func (l *Log) Status(context.Context) (Status, error) {
 }
 
 // admission says why the log takes no entries, nil when it does.
-func (l *Log) admission() error {
+func (l *Log) admission(now time.Time) error {
 	if err := l.fault.get(); err != nil {
 		return err
 	}
@@ -122,7 +124,10 @@ func (l *Log) admission() error {
 	if l.epoch.Load() == 0 {
 		return wrapf(ErrNotReady, "wal: no epoch begun")
 	}
-	return l.fault.storage()
+	if err := l.fault.storage(); err != nil {
+		return err
+	}
+	return l.space.check(now)
 }
 
 // unreleasedBytes counts what is synced and not released.

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -49,12 +50,21 @@ func newInstruments(m metric.Meter, l *Log) (*instruments, error) {
 		metric.WithDescription("Entries that shared one sync."))
 	keep(err)
 	keep(i.observe(m, l))
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
+	i.startAtZero()
 	return i, nil
+}
+
+// startAtZero makes the counters that alerts watch exist before they count: a counter that appears at 1 has not increased.
+func (i *instruments) startAtZero() {
+	ctx := context.Background()
+	i.faults.Add(ctx, 0, i.lane)
+	i.storage.Add(ctx, 0, i.lane)
+	for _, reason := range busyReasons {
+		i.busy.Add(ctx, 0, i.lane, metric.WithAttributes(attribute.String("reason", reason)))
+	}
 }
 
 // observe registers the gauges that show how near each bound is.
@@ -70,6 +80,8 @@ func (i *instruments) observe(m metric.Meter, l *Log) error {
 	backlog := gauge("foldline.wal.unreleased.entries", "{entry}", "Entries synced and not released.")
 	inFlight := gauge("foldline.wal.in_flight", "{entry}", "Entries appended and not yet synced.")
 	inFlightBytes := gauge("foldline.wal.in_flight.size", "By", "Bytes appended and not yet synced.")
+	free := gauge("foldline.wal.free", "By", "Bytes free on the log's file system.")
+	minFree := gauge("foldline.wal.free.min", "By", "Bytes that have to be free there for entries to be admitted.")
 	ready := gauge("foldline.wal.ready", "{state}", "1 while entries are admitted, else 0.")
 	var err error
 	i.gauges, err = m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -82,13 +94,17 @@ func (i *instruments) observe(m metric.Meter, l *Log) error {
 		o.ObserveInt64(backlog, s.Entries, i.lane)
 		o.ObserveInt64(inFlight, int64(entries), i.lane)
 		o.ObserveInt64(inFlightBytes, bytes, i.lane)
+		if s.FreeBytes >= 0 {
+			o.ObserveInt64(free, s.FreeBytes, i.lane)
+			o.ObserveInt64(minFree, max(0, l.opts.MinFreeBytes), i.lane)
+		}
 		state := int64(0)
 		if s.Ready {
 			state = 1
 		}
 		o.ObserveInt64(ready, state, i.lane)
 		return nil
-	}, unreleased, backlog, inFlight, inFlightBytes, ready)
+	}, unreleased, backlog, inFlight, inFlightBytes, free, minFree, ready)
 	return err
 }
 

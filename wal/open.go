@@ -30,8 +30,9 @@ const (
 
 // Open opens or creates the log in opts.Dir, replays what a crash left, and
 // mints the incarnation of an empty directory. It fails with [ErrLocked]
-// (naming the holder), [ErrFormat], [ErrIdentity], [ErrCorrupt] or, when the
-// volume has no room for the replay, [ErrBusy]. Nothing is deleted or changed
+// (naming the holder), [ErrFormat], [ErrIdentity], [ErrCorrupt], with [ErrInvalid]
+// on a file system smaller than MinFreeBytes or, when it
+// has no room for the replay, with [ErrBusy]. Nothing is deleted or changed
 // before the identity is checked.
 func Open(ctx context.Context, opts Options) (*Log, error) {
 	opts.EnsureDefaults()
@@ -58,7 +59,10 @@ func Open(ctx context.Context, opts Options) (*Log, error) {
 func newLog(opts Options, lock io.Closer) *Log {
 	l := &Log{opts: opts, lock: lock, fault: newFault(), schemas: newSchemaCache()}
 	l.queue.wake = make(chan struct{}, 1)
-	l.space = spaceGuard{min: opts.MinFreeBytes, free: func() (int64, bool) { return freeBytes(opts.FS, opts.Dir) }}
+	l.space = spaceGuard{
+		dir: opts.Dir, min: opts.MinFreeBytes, changed: l.spaceChanged,
+		free: func() (int64, bool) { return freeBytes(opts.FS, opts.Dir) },
+	}
 	return l
 }
 
@@ -66,6 +70,9 @@ func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error)
 	l := newLog(opts, lock)
 	var err error
 	if l.metrics, err = newInstruments(opts.Meter, l); err != nil {
+		return nil, err
+	}
+	if err := checkCapacity(opts.FS, opts.Dir, opts.MinFreeBytes); err != nil {
 		return nil, err
 	}
 	if err := l.settleIdentity(); err != nil {
@@ -82,6 +89,15 @@ func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error)
 	}
 	l.armed.Store(true)
 	return l, nil
+}
+
+// spaceChanged tells once what many producers would have to be asked for.
+func (l *Log) spaceChanged(low bool, bytes int64) {
+	if low {
+		l.opts.Logger.Warn("wal free space too low; writes are answered busy", "dir", l.opts.Dir, "free", bytes, "minimum", l.opts.MinFreeBytes)
+		return
+	}
+	l.opts.Logger.Info("wal free space sufficient again", "dir", l.opts.Dir, "free", bytes, "minimum", l.opts.MinFreeBytes)
 }
 
 func (l *Log) storeDir() string { return l.opts.FS.PathJoin(l.opts.Dir, storeName) }

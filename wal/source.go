@@ -62,6 +62,8 @@ type Status struct {
 	Syncs uint64 `json:"syncs"`
 	// SyncedAt is the log time of the newest synced value; zero when there is none.
 	SyncedAt time.Time `json:"synced_at"`
+	// FreeBytes is what is free on the log's file system, -1 when that is not known.
+	FreeBytes int64 `json:"free_bytes"`
 	// Ready tells whether Append is admitted; Fault says why not.
 	Ready bool   `json:"ready"`
 	Fault string `json:"fault,omitempty"`

@@ -127,6 +127,9 @@ func (v *walStatusView) print(e *env) error {
 	}
 	p.linef("unreleased\t%d entries, %d rows, %d bytes", v.Entries, v.Rows, v.Bytes)
 	p.linef("syncs\t%d", v.Syncs)
+	if v.FreeBytes >= 0 {
+		p.linef("free on disk\t%d bytes", v.FreeBytes)
+	}
 	return p.flush()
 }
 
