@@ -24,11 +24,10 @@ func newColumnsBuilder(shapes []*shape) *columnsBuilder {
 	return b
 }
 
-// append adds a record that measureRecord accepted.
-func (b *columnsBuilder) append(rec arrow.Record) {
-	n := int(rec.NumRows())
+// append adds n rows of a record that measureRecord accepted.
+func (b *columnsBuilder) append(rec arrow.Record, first, n int) {
 	for i, c := range b.columns {
-		c.append(rec.Column(i).Data(), 0, n)
+		c.append(rec.Column(i).Data(), first, n)
 	}
 	b.rows += n
 }

@@ -212,19 +212,26 @@ func TestColumnsRoundTrip(t *testing.T) {
 	})
 }
 
-func addDrawn(t *rapid.T, b *valueBuilder, state *schemaState) []arrow.Record {
-	recs := make([]arrow.Record, rapid.IntRange(1, 4).Draw(t, "records"))
-	for i := range recs {
-		recs[i] = drawRecord(t, state.schema)
-		size, err := measureRecord(state.shapes, recs[i])
-		require.NoError(t, err)
-		require.Positive(t, size)
-		b.add(&pending{
-			entry:   Entry{Rows: []Rows{{Table: 1, Record: recs[i], Ops: []Op{OpUpsert}}}},
-			schemas: []*schemaState{state}, rows: int(recs[i].NumRows()), bytes: size,
-		})
+// addDrawn adds entries that share records, with rows between them that are nobody's,
+// and gives the rows that each took.
+func addDrawn(t *rapid.T, b *valueBuilder, state *schemaState) (taken []arrow.Record) {
+	for range rapid.IntRange(1, 4).Draw(t, "records") {
+		rec := drawRecord(t, state.schema)
+		all := int(rec.NumRows())
+		for first := 0; first < all; {
+			n := rapid.IntRange(1, all-first).Draw(t, "rows")
+			size, err := measureRecord(state.shapes, rec, first, n)
+			require.NoError(t, err)
+			require.Positive(t, size)
+			b.add(&pending{
+				entry:   Entry{Rows: []Rows{{Table: 1, Record: rec, First: first, Count: n, Ops: []Op{OpUpsert}}}},
+				schemas: []*schemaState{state}, rows: n, bytes: size,
+			})
+			taken = append(taken, rec.NewSlice(int64(first), int64(first+n)))
+			first += n + rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "gap")
+		}
 	}
-	return recs
+	return taken
 }
 
 // TestMeasureRefusesBrokenRecords: a record whose buffers are shorter than its

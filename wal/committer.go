@@ -180,14 +180,15 @@ func (l *Log) encode(f *flight) error {
 // assign gives p its sequence and receipt, or the receipt of its first copy.
 func (l *Log) assign(p *pending, group **dedupeGroup) (dup bool, err error) {
 	c := &l.commit
-	p.receipt = Receipt{Lane: l.id.Lane, Incarnation: l.id.Incarnation, DedupeSince: l.dedupeSince}
+	receipt := &p.result().Receipt
+	*receipt = Receipt{Lane: l.id.Lane, Incarnation: l.id.Incarnation, DedupeSince: l.dedupeSince}
 	if id := p.entry.MsgID; id != "" {
 		first, err := c.window.find(id)
 		if err != nil {
 			return false, err
 		}
 		if first != nil {
-			l.duplicate(p, first)
+			duplicate(p, first)
 			return true, nil
 		}
 	}
@@ -199,7 +200,7 @@ func (l *Log) assign(p *pending, group **dedupeGroup) (dup bool, err error) {
 	if next.Epoch() != epoch {
 		return false, fmt.Errorf("epoch %d has no sequence left: %w", epoch, ErrNotReady)
 	}
-	p.receipt.Seq, p.receipt.Epoch, p.receipt.Rows = next, epoch, p.rows
+	receipt.Seq, receipt.Epoch, receipt.Rows = next, epoch, p.rows
 	if p.entry.MsgID != "" {
 		if *group == nil {
 			*group = c.window.open(next, c.time)
@@ -212,13 +213,14 @@ func (l *Log) assign(p *pending, group **dedupeGroup) (dup bool, err error) {
 
 // duplicate answers p with the receipt of its first copy. The answer rides in
 // this flight, which is answered after the first copy's.
-func (l *Log) duplicate(p *pending, first *dedupeRecord) {
+func duplicate(p *pending, first *dedupeRecord) {
+	r := p.result()
 	if first.digest != p.entry.Digest {
-		p.err = wrapf(ErrMsgIDReused, "message id first used at sequence %d", first.seq)
+		r.Err = wrapf(ErrMsgIDReused, "message id first used at sequence %d", first.seq)
 		return
 	}
-	p.receipt.Seq, p.receipt.Epoch, p.receipt.Rows = first.seq, first.seq.Epoch(), first.rows
-	p.receipt.Duplicate = true
+	r.Receipt.Seq, r.Receipt.Epoch, r.Receipt.Rows = first.seq, first.seq.Epoch(), first.rows
+	r.Receipt.Duplicate = true
 }
 
 // place adds p to the value being built, ending that value first when p does
@@ -252,7 +254,7 @@ func (l *Log) flushValue(batch *pebble.Batch) error {
 		return nil
 	}
 	h := valueHeader{
-		First: c.value.entries[0].receipt.Seq, Last: c.value.entries[n-1].receipt.Seq,
+		First: c.value.entries[0].result().Receipt.Seq, Last: c.value.entries[n-1].result().Receipt.Seq,
 		Prev: c.prev, Time: c.time, Total: c.total,
 	}
 	size, write := c.value.encode(&h)
@@ -316,16 +318,17 @@ func (l *Log) answer(f *flight) {
 		bytes += p.bytes
 	}
 	l.queue.leave(len(f.waiting), bytes)
+	if fault != nil && f.written {
+		fault = fmt.Errorf("%w: %w", ErrUnknownOutcome, fault)
+	}
 	for _, p := range f.waiting {
-		switch {
-		case p.err != nil:
-			p.done(Receipt{}, p.err)
-		case fault == nil:
-			p.done(p.receipt, nil)
-		case f.written:
-			p.done(Receipt{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, fault))
-		default:
-			p.done(Receipt{}, fault)
+		r := p.result()
+		if r.Err == nil {
+			r.Err = fault
+		}
+		if r.Err != nil {
+			r.Receipt = Receipt{}
 		}
 	}
+	answerAll(f.waiting)
 }

@@ -63,7 +63,7 @@ func goldenValue(t testing.TB) (key Seq, data []byte) {
 	schema, err := newSchemaState(airports)
 	require.NoError(t, err)
 	b := newValueBuilder()
-	for i, e := range []Entry{
+	for _, e := range []Entry{
 		{MsgID: "order-1", Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Rows: []Rows{
 			{Table: 1, Record: airportRows(1, 3), Ops: []Op{OpUpsert, OpUpsert, OpDelete}},
 			{Table: 7, Record: airportRows(5, 1), Ops: []Op{OpInsert}},
@@ -71,7 +71,6 @@ func goldenValue(t testing.TB) (key Seq, data []byte) {
 		{Rows: []Rows{{Table: 1, Record: airportRows(9, 2), Ops: []Op{OpUpsert}}}},
 	} {
 		p := &pending{entry: e, schemas: []*schemaState{schema, schema}[:len(e.Rows)]}
-		p.receipt.Seq = NewSeq(2, uint64(5+i))
 		for _, rows := range e.Rows {
 			p.rows += int(rows.Record.NumRows())
 		}

@@ -7,17 +7,26 @@ import (
 	"time"
 )
 
-// pending is an entry between Append and its answer.
+// pending is an entry between its append and its answer.
 type pending struct {
 	entry   Entry
-	schemas []*schemaState // of each item of entry.Rows
+	schemas []*schemaState  // of each item of entry.Rows
+	one     [1]*schemaState // room for schemas of an entry with one item
 	rows    int
 	bytes   int64
-	done    func(Receipt, error)
-	receipt Receipt
-	err     error
+	call    *appendCall
+	at      int  // index in the call
 	held    bool // the records are retained
 }
+
+// appendCall is one call of AppendAll: its entries live in one allocation and are
+// answered together as far as they were synced together.
+type appendCall struct {
+	done    func(first int, results []Result)
+	results []Result // by entry
+}
+
+func (p *pending) result() *Result { return &p.call.results[p.at] }
 
 // release gives the entry's records back, once.
 func (p *pending) release() {
@@ -27,6 +36,19 @@ func (p *pending) release() {
 	p.held = false
 	for i := range p.entry.Rows {
 		p.entry.Rows[i].Record.Release()
+	}
+}
+
+// answerAll tells the waiters of entries in order what their results are, in runs of
+// one call.
+func answerAll(waiting []*pending) {
+	for len(waiting) > 0 {
+		first, n := waiting[0], 1
+		for n < len(waiting) && waiting[n].call == first.call && waiting[n].at == first.at+n {
+			n++
+		}
+		first.call.done(first.at, first.call.results[first.at:first.at+n])
+		waiting = waiting[n:]
 	}
 }
 
@@ -87,16 +109,15 @@ func (q *queue) refuse(err error) {
 		if len(batch) == 0 {
 			return
 		}
+		bytes := int64(0)
 		for _, p := range batch {
-			q.answer(p, Receipt{}, err)
+			p.release()
+			*p.result() = Result{Err: err}
+			bytes += p.bytes
 		}
+		q.leave(len(batch), bytes)
+		answerAll(batch)
 	}
-}
-
-func (q *queue) answer(p *pending, r Receipt, err error) {
-	p.release()
-	q.leave(1, p.bytes)
-	p.done(r, err)
 }
 
 const (
@@ -116,51 +137,75 @@ const (
 // done's error is [ErrMsgIDReused], [ErrUnknownOutcome], [ErrNotReady] or
 // [ErrFault]; only the unknown outcome may be durable.
 func (l *Log) Append(ctx context.Context, e Entry, done func(Receipt, error)) error {
+	_, err := l.AppendAll(ctx, []Entry{e}, func(_ int, r []Result) { done(r[0].Receipt, r[0].Err) })
+	return err
+}
+
+// AppendAll is Append for entries that follow each other in the log, at the cost
+// of one hand-over. It takes the first n of them; err is why it did not take the
+// next one, which is not durable then, and those behind it were not looked at.
+// done is called from the log's own goroutine for each entry taken, exactly once,
+// with the results of entries first, first+1, …; the slice stays valid, and the
+// calls come in the order of the entries.
+func (l *Log) AppendAll(ctx context.Context, entries []Entry, done func(first int, results []Result)) (n int, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
-	p, err := l.prepare(e)
+	call := &appendCall{done: done, results: make([]Result, len(entries))}
+	all := make([]pending, len(entries))
+	for ; n < len(entries) && err == nil; n++ {
+		all[n].call, all[n].at = call, n
+		err = l.prepare(&all[n], entries[n])
+	}
 	if err != nil {
-		return err
+		n--
 	}
-	p.done = done
-	if err := l.enqueue(p); err != nil {
-		return err
+	n, refused := l.enqueue(all[:n])
+	if refused != nil {
+		err = refused
 	}
-	select {
-	case l.queue.wake <- struct{}{}:
-	default:
+	if n > 0 {
+		select {
+		case l.queue.wake <- struct{}{}:
+		default:
+		}
 	}
-	return nil
+	return n, err
 }
 
 // prepare checks an entry and measures it.
-func (l *Log) prepare(e Entry) (*pending, error) {
+func (l *Log) prepare(p *pending, e Entry) error {
 	if len(e.MsgID) > MaxMsgIDBytes || len(e.Trace) > MaxTraceBytes {
-		return nil, fmt.Errorf("wal: message id of %d and trace of %d bytes: %w", len(e.MsgID), len(e.Trace), ErrTooLarge)
+		return fmt.Errorf("wal: message id of %d and trace of %d bytes: %w", len(e.MsgID), len(e.Trace), ErrTooLarge)
 	}
-	p := &pending{entry: e, bytes: entryOverhead + int64(2*len(e.MsgID)+len(e.Trace))}
-	p.schemas = make([]*schemaState, len(e.Rows))
+	p.entry, p.bytes = e, entryOverhead+int64(2*len(e.MsgID)+len(e.Trace))
+	p.schemas = p.one[:]
+	if len(e.Rows) != 1 {
+		p.schemas = make([]*schemaState, len(e.Rows))
+	}
 	for i := range e.Rows {
 		if err := l.prepareRows(p, i); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	switch {
 	case p.rows == 0:
-		return nil, wrapf(ErrInvalid, "wal: entry without rows")
+		return wrapf(ErrInvalid, "wal: entry without rows")
 	case p.rows > maxRows:
-		return nil, wrapf(ErrTooLarge, "wal: entry of %d rows, at most %d", p.rows, maxRows)
+		return wrapf(ErrTooLarge, "wal: entry of %d rows, at most %d", p.rows, maxRows)
 	case p.bytes > MaxEntryBytes:
-		return nil, wrapf(ErrTooLarge, "wal: entry of %d bytes, at most %d", p.bytes, int64(MaxEntryBytes))
+		return wrapf(ErrTooLarge, "wal: entry of %d bytes, at most %d", p.bytes, int64(MaxEntryBytes))
 	}
-	return p, nil
+	return nil
 }
 
 func (l *Log) prepareRows(p *pending, i int) error {
 	rows := &p.entry.Rows[i]
-	if rows.Record == nil || rows.Record.NumRows() == 0 {
+	if rows.Record == nil || rows.First < 0 || rows.Count < 0 || rows.count() <= 0 {
 		return wrapf(ErrInvalid, "wal: table %d without rows", rows.Table)
+	}
+	if all := rows.Record.NumRows(); int64(rows.First) > all-int64(rows.count()) {
+		return wrapf(ErrInvalid, "wal: table %d: %d rows from %d of a record of %d", rows.Table, rows.count(), rows.First, all)
 	}
 	if err := checkOps(rows); err != nil {
 		return err
@@ -174,27 +219,48 @@ func (l *Log) prepareRows(p *pending, i int) error {
 			return wrapf(ErrInvalid, "wal: table %d with two schemas in one entry", rows.Table)
 		}
 	}
-	size, err := measureRecord(schema.shapes, rows.Record)
+	size, err := measureRecord(schema.shapes, rows.Record, rows.First, rows.count())
 	if err != nil {
 		return err
 	}
 	p.schemas[i] = schema
-	p.rows += int(rows.Record.NumRows())
+	p.rows += rows.count()
 	p.bytes += size
 	return nil
 }
 
-// enqueue admits a prepared entry, or says why not.
-func (l *Log) enqueue(p *pending) error {
+// enqueue admits prepared entries up to the first that it refuses, and says why.
+func (l *Log) enqueue(all []pending) (n int, err error) {
+	if len(all) == 0 {
+		return 0, nil
+	}
 	if err := l.fault.storage(); err != nil {
-		return l.busy("storage", retryDisk)
+		return 0, l.busy("storage", retryDisk)
 	}
 	if l.space.isLow(l.opts.Clock()) {
-		return l.busy("free space", retryDisk)
+		return 0, l.busy("free space", retryDisk)
 	}
 	q, unreleased := &l.queue, l.unreleasedBytes()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for ; n < len(all); n++ {
+		p := &all[n]
+		if err := l.admitLocked(p, unreleased); err != nil {
+			return n, err
+		}
+		for i := range p.entry.Rows {
+			p.entry.Rows[i].Record.Retain()
+		}
+		p.held = true
+		q.entries++
+		q.bytes += p.bytes
+		q.waiting = append(q.waiting, p)
+	}
+	return n, nil
+}
+
+func (l *Log) admitLocked(p *pending, unreleased int64) error {
+	q := &l.queue
 	switch {
 	case l.closed.Load():
 		return ErrClosed
@@ -209,13 +275,6 @@ func (l *Log) enqueue(p *pending) error {
 	case unreleased+q.bytes+p.bytes > l.opts.MaxBytes:
 		return l.busy("unreleased bytes", retryDisk)
 	}
-	for i := range p.entry.Rows {
-		p.entry.Rows[i].Record.Retain()
-	}
-	p.held = true
-	q.entries++
-	q.bytes += p.bytes
-	q.waiting = append(q.waiting, p)
 	return nil
 }
 

@@ -87,21 +87,21 @@ func nestedShape(l layout, width int, types ...arrow.DataType) (*shape, error) {
 	return s, nil
 }
 
-// measureRecord gives the bytes a record's columns take in a stored value, and
+// measureRecord gives the bytes that n rows of a record take in a stored value, and
 // checks that every buffer is as long as the lengths and offsets claim, so that
 // the committer can copy without looking again.
-func measureRecord(shapes []*shape, rec arrow.Record) (int64, error) {
+func measureRecord(shapes []*shape, rec arrow.Record, first, n int) (int64, error) {
 	if int(rec.NumCols()) != len(shapes) {
 		return 0, fmt.Errorf("wal: record has %d columns, its schema %d: %w", rec.NumCols(), len(shapes), ErrInvalid)
 	}
 	var total int64
 	for i, s := range shapes {
 		col := rec.Column(i)
-		n, err := s.measure(col.Data(), 0, int(rec.NumRows()))
+		size, err := s.measure(col.Data(), first, n)
 		if err != nil {
 			return 0, fmt.Errorf("wal: column %q: %w", rec.ColumnName(i), err)
 		}
-		total += n
+		total += size
 	}
 	return total, nil
 }

@@ -14,8 +14,19 @@ type Rows struct {
 	// Record holds the table's columns, all nullable except the key columns
 	// (a delete carries its key only).
 	Record arrow.Record
+	// First and Count name the record's rows that are the entry's, so that many
+	// entries may share one record. Count 0 means all from First on.
+	First, Count int
 	// Ops has one operation for each row, or exactly one for all of them.
 	Ops []Op
+}
+
+// count gives the number of rows.
+func (r *Rows) count() int {
+	if r.Count == 0 {
+		return int(r.Record.NumRows()) - r.First
+	}
+	return r.Count
 }
 
 // Entry is what one message contributed: durable whole or not at all.
@@ -44,6 +55,12 @@ type Receipt struct {
 	// DedupeSince is the instant before which message ids of this lane are not
 	// known because a predecessor's log was lost; zero when nothing was lost.
 	DedupeSince time.Time
+}
+
+// Result is how one entry ended: a receipt, or why there is none.
+type Result struct {
+	Receipt Receipt
+	Err     error
 }
 
 // Status is a snapshot of a log's state. Entries, Rows and Bytes count what is

@@ -77,6 +77,10 @@ type tableBuilder struct {
 	runs    []entryRun
 	ops     []opRun
 	used    bool
+	// rec names n rows from first that are not copied yet: entries that share a
+	// record follow each other in it as a rule, and are copied at once.
+	rec      arrow.Record
+	first, n int
 }
 
 type entryRun struct{ entry, rows uint32 }
@@ -131,8 +135,12 @@ func (b *valueBuilder) tableFor(id TableID, schema *schemaState) *tableBuilder {
 }
 
 func (t *tableBuilder) add(entry uint32, rows *Rows) {
-	n := uint32(rows.Record.NumRows())
-	t.columns.append(rows.Record)
+	n := uint32(rows.count())
+	if rows.Record != t.rec || rows.First != t.first+t.n {
+		t.copy()
+		t.rec, t.first = rows.Record, rows.First
+	}
+	t.n += int(n)
 	if last := len(t.runs) - 1; last >= 0 && t.runs[last].entry == entry {
 		t.runs[last].rows += n
 	} else {
@@ -145,6 +153,14 @@ func (t *tableBuilder) add(entry uint32, rows *Rows) {
 	for _, op := range rows.Ops {
 		t.addOps(op, 1)
 	}
+}
+
+// copy takes over the rows that are only named so far.
+func (t *tableBuilder) copy() {
+	if t.n > 0 {
+		t.columns.append(t.rec, t.first, t.n)
+	}
+	t.rec, t.first, t.n = nil, 0, 0
 }
 
 func (t *tableBuilder) addOps(op Op, n uint32) {
@@ -162,6 +178,7 @@ func (b *valueBuilder) reset() {
 		t.used = false
 		t.runs, t.ops = t.runs[:0], t.ops[:0]
 		t.columns.reset()
+		t.rec, t.first, t.n = nil, 0, 0
 	}
 	b.tables = b.tables[:0]
 	if len(b.byTable) > maxCachedTables {
@@ -171,6 +188,9 @@ func (b *valueBuilder) reset() {
 
 // encode gives the value's size and a function that writes it.
 func (b *valueBuilder) encode(h *valueHeader) (size int, write func(dst []byte)) {
+	for _, t := range b.tables {
+		t.copy()
+	}
 	b.encodeSection()
 	h.Section = len(b.section)
 	size = valueFixed + padded(len(b.section))
@@ -278,8 +298,8 @@ func newSchemaState(s *arrow.Schema) (*schemaState, error) {
 
 // checkOps checks an item's operations: one for each row, or one for all.
 func checkOps(r *Rows) error {
-	if n := int64(len(r.Ops)); n != 1 && n != r.Record.NumRows() {
-		return fmt.Errorf("wal: %d operations for %d rows: %w", n, r.Record.NumRows(), ErrInvalid)
+	if n := len(r.Ops); n != 1 && n != r.count() {
+		return fmt.Errorf("wal: %d operations for %d rows: %w", n, r.count(), ErrInvalid)
 	}
 	for i, op := range r.Ops {
 		if !op.Valid() {
