@@ -167,14 +167,14 @@ func (t *table) admit() (*rows.Table, error) {
 }
 
 // checkLane refuses a message that has rows of another lane; the error tells the lane of each row (W5).
-func (v *view) checkLane(own uint32, subjectTable string, r rows.Result) error {
-	count := v.snapshot.LaneCount
-	if count <= 1 {
+func (v *view) checkLane(own uint32, subjectTable string, count int, tables []rows.TableRows) error {
+	if v.snapshot.LaneCount <= 1 {
 		return nil
 	}
-	lanes := make([]uint32, r.Rows)
+	lanes := make([]uint32, count)
 	wrong := false
-	for _, t := range r.Tables {
+	for i := range tables {
+		t := &tables[i]
 		def, ok := v.tables[t.Table.Key()]
 		if !ok {
 			return refusal(envelope.CodeUnknownTable, t.Table.Key(), "the graph has no such table")
@@ -186,8 +186,9 @@ func (v *view) checkLane(own uint32, subjectTable string, r rows.Result) error {
 		if err := reader.Bind(t.Record); err != nil {
 			return fmt.Errorf("lane of table %s: %w", t.Table.Key(), err)
 		}
-		for row, line := range t.Lines {
-			lanes[line] = keys.Lane(reader.Lance(row), count)
+		for row := range t.Count {
+			line := t.Line(row)
+			lanes[line] = keys.Lane(reader.Lance(t.First+row), v.snapshot.LaneCount)
 			wrong = wrong || lanes[line] != own
 		}
 	}

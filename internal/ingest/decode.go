@@ -24,43 +24,83 @@ import (
 // notReadyRetryAfter is what a producer is told while the log takes nothing: about a restart.
 const notReadyRetryAfter = time.Second
 
-// decode turns a message into an entry, or notes why it is refused.
-func (in *Ingester) decode(ctx context.Context, d *rows.Decoder, r *request) {
+// decodeChunk turns the messages of a chunk into entries, or notes why they are refused.
+func (in *Ingester) decodeChunk(ctx context.Context, d *rows.Decoder, c *chunk) {
 	start := time.Now()
-	r.release = func() {}
-	if err := in.decodeEntry(ctx, d, r); err != nil {
-		if !errors.As(err, &r.refusal) {
-			r.refusal = &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeUnusableTable, Row: envelope.NoRow, Reason: err.Error()}
+	view, arrived := in.catalog.view(), time.Time{}
+	lookup := func(table string) (*rows.Table, error) { return in.catalog.lookup(ctx, &view, table, arrived) }
+	for i := range c.requests {
+		r := &c.requests[i]
+		arrived = r.arrived
+		if err := in.decode(d, r, lookup); err != nil {
+			r.refuse(err)
 		}
 	}
+	c.batch = d.Take()
+	c.collect(in.o.Lane, view)
 	in.metrics.decoded(time.Since(start))
 }
 
-func (in *Ingester) decodeEntry(ctx context.Context, d *rows.Decoder, r *request) error {
+// refuse notes why a request is refused.
+func (r *request) refuse(err error) {
+	if !errors.As(err, &r.refusal) {
+		r.refusal = &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeUnusableTable, Row: envelope.NoRow, Reason: err.Error()}
+	}
+}
+
+// decode adds a message's rows to the decoder's batch.
+func (in *Ingester) decode(d *rows.Decoder, r *request, lookup rows.Lookup) error {
 	m, err := in.headers(r)
 	if err != nil {
 		return err
 	}
 	in.startSpan(r)
-	view := in.catalog.view()
-	result, err := d.Decode(m, func(table string) (*rows.Table, error) {
-		return in.catalog.lookup(ctx, &view, table, r.arrived)
-	})
-	if err != nil {
+	if r.added, err = d.Add(m, lookup); err != nil {
 		return err
-	}
-	if err := view.checkLane(in.o.Lane, m.Table, result); err != nil {
-		result.Release()
-		return err
-	}
-	r.rows, r.dropped, r.release = result.Rows, result.Dropped, result.Release
-	for _, t := range result.Tables {
-		r.entry.Rows = append(r.entry.Rows, wal.Rows{Table: wal.TableID(t.Table.ID()), Record: t.Record, Ops: walOps(t.Ops)})
 	}
 	if r.entry.MsgID != "" {
 		r.entry.Digest = digest(m)
 	}
 	return nil
+}
+
+// collect makes the entries of a chunk from its decoded batch.
+func (c *chunk) collect(lane uint32, view *view) {
+	c.entries, c.owners = make([]wal.Entry, 0, len(c.requests)), make([]*request, 0, len(c.requests))
+	items := make([]wal.Rows, 0, c.batch.Len())
+	for i := range c.requests {
+		r := &c.requests[i]
+		if r.refusal != nil {
+			continue
+		}
+		tables, from := c.batch.Tables(r.added), len(items)
+		if err := view.checkLane(lane, r.table, r.added.Rows, tables); err != nil {
+			r.refuse(err)
+			continue
+		}
+		for t := range tables {
+			items = append(items, wal.Rows{Table: wal.TableID(tables[t].Table.ID()), Record: tables[t].Record,
+				First: tables[t].First, Count: tables[t].Count, Ops: walOps(&tables[t])})
+		}
+		r.entry.Rows = items[from:len(items):len(items)]
+		c.entries, c.owners = append(c.entries, r.entry), append(c.owners, r)
+		r.entry = wal.Entry{}
+	}
+}
+
+// atHand tells whether a chunk can be decoded without a look at the heads.
+func (in *Ingester) atHand(c *chunk) bool {
+	tables := in.catalog.view().tables
+	for i := range c.requests {
+		table, ok := in.subjects.TableOf(c.requests[i].msg.Subject)
+		if !ok {
+			continue // refused without one
+		}
+		if _, known := tables[table]; !known {
+			return false
+		}
+	}
+	return true
 }
 
 // headers reads what subject and headers say of a message.
@@ -155,35 +195,39 @@ func (in *Ingester) startSpan(r *request) {
 
 // digest tells bodies apart under one message id. Table, operation and content type belong to the body: the same bytes
 // mean something else under others.
-func digest(m rows.Message) [32]byte {
+func digest(m rows.Message) (sum [32]byte) {
 	h := sha256.New()
-	for _, part := range []string{m.Table, m.Op.String(), m.ContentType} {
-		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
-		h.Write([]byte(part))
+	var head [64]byte
+	buf := head[:0]
+	for _, part := range [...]string{m.Table, m.Op.String(), m.ContentType} {
+		buf = append(binary.BigEndian.AppendUint32(buf, uint32(len(part))), part...)
 	}
+	h.Write(buf)
 	h.Write(m.Body)
-	return [32]byte(h.Sum(nil))
+	h.Sum(sum[:0])
+	return sum
 }
 
-// walOps are the log's numbers for operations; one stands for all when they are the same.
-func walOps(ops []envelope.Op) []wal.Op {
+// ofAll are the log's operations that stand for all rows of an entry; they are never changed.
+var ofAll = [...][]wal.Op{
+	envelope.OpUpsert: {wal.OpUpsert}, envelope.OpInsert: {wal.OpInsert}, envelope.OpDelete: {wal.OpDelete},
+}
+
+// walOps are the log's operations of a message's rows; one stands for all when they are the same.
+func walOps(rows *rows.TableRows) []wal.Op {
 	same := true
-	for _, op := range ops {
-		same = same && op == ops[0]
+	for _, op := range rows.Ops {
+		same = same && op == rows.Ops[0]
 	}
-	if same {
-		ops = ops[:1]
+	switch {
+	case len(rows.Ops) == 0:
+		return ofAll[rows.Op]
+	case same:
+		return ofAll[rows.Ops[0]]
 	}
-	out := make([]wal.Op, len(ops))
-	for i, op := range ops {
-		switch op {
-		case envelope.OpUpsert:
-			out[i] = wal.OpUpsert
-		case envelope.OpInsert:
-			out[i] = wal.OpInsert
-		case envelope.OpDelete:
-			out[i] = wal.OpDelete
-		}
+	out := make([]wal.Op, len(rows.Ops))
+	for i, op := range rows.Ops {
+		out[i] = ofAll[op][0]
 	}
 	return out
 }

@@ -21,9 +21,7 @@ type Ingester struct {
 	flight   *flight
 	replies  *replier
 	visible  *waiters
-	// submitting tells whether the submitter is at work, so that a chunk is worth a helper.
-	submitting atomic.Bool
-	hint       chan struct{} // one token: the heads are worth a look
+	hint     chan struct{} // one token: the heads are worth a look
 	// unready is the reason why requests are not served, nil while they are.
 	unready atomic.Pointer[error]
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/internal/envelope/rows"
 	"github.com/foldline/foldline/wal"
 )
 
@@ -36,20 +36,20 @@ type request struct {
 	visible time.Duration
 	span    trace.Span // nil when the message carries no sampled trace
 
-	entry   wal.Entry
-	rows    int
-	dropped int
-	release func()          // of the entry's records
+	entry   wal.Entry // while it is decoded
+	added   rows.Added
 	refusal *envelope.Error // instead of the entry
 	receipt envelope.Receipt
 }
 
-// chunk is what is decoded together. Exactly one goroutine claims it; ready is closed when it is decoded.
+// chunk is the requests that are decoded together, into records that they share.
 type chunk struct {
-	requests []*request
+	requests []request
 	bytes    int64
-	claimed  atomic.Bool
-	ready    chan struct{}
+	decoded  bool // guarded by the order
+	batch    *rows.Batch
+	entries  []wal.Entry // of the requests that are not refused
+	owners   []*request  // of the entries
 }
 
 // intake is the ingester's subscriptions, which share one channel so that the order in which messages reach the
@@ -105,7 +105,7 @@ func (k *intake) drain(conn *nats.Conn, limit time.Duration) error {
 }
 
 // take admits a message and adds it to the chunk, or answers busy.
-func (in *Ingester) take(msg *nats.Msg, c *chunk) {
+func (in *Ingester) take(msg *nats.Msg, now time.Time, c *chunk) {
 	size := int64(len(msg.Data))
 	if !in.flight.take(size) {
 		in.metrics.refused(envelope.ClassBusy, envelope.CodeOverloaded)
@@ -115,36 +115,36 @@ func (in *Ingester) take(msg *nats.Msg, c *chunk) {
 		})
 		return
 	}
-	c.requests = append(c.requests, &request{msg: msg, arrived: time.Now(), size: size})
+	c.requests = append(c.requests, request{msg: msg, arrived: now, size: size})
 	c.bytes += size
 }
 
 // next collects a chunk: what has arrived, at least one message. It is nil when ctx ended and nothing is left.
 func (in *Ingester) next(ctx context.Context, k *intake) *chunk {
-	c := &chunk{ready: make(chan struct{})}
+	c := &chunk{}
 	for len(c.requests) == 0 {
 		select {
 		case msg := <-k.arrivals:
-			in.take(msg, c)
+			in.fill(k, msg, c)
 		default:
 			select {
 			case msg := <-k.arrivals:
-				in.take(msg, c)
+				in.fill(k, msg, c)
 			case <-ctx.Done():
 				return nil
 			}
 		}
 	}
-	in.fill(k, c)
 	return c
 }
 
-// fill adds what has arrived meanwhile, up to the chunk's bounds.
-func (in *Ingester) fill(k *intake, c *chunk) {
-	for len(c.requests) < chunkMessages && c.bytes < chunkBytes {
+// fill takes a message and what has arrived behind it, up to the chunk's bounds.
+func (in *Ingester) fill(k *intake, msg *nats.Msg, c *chunk) {
+	now := time.Now()
+	c.requests = make([]request, 0, min(1+len(k.arrivals), chunkMessages))
+	for in.take(msg, now, c); len(c.requests) < chunkMessages && c.bytes < chunkBytes; in.take(msg, now, c) {
 		select {
-		case msg := <-k.arrivals:
-			in.take(msg, c)
+		case msg = <-k.arrivals:
 		default:
 			return
 		}

@@ -12,13 +12,26 @@ import (
 	"github.com/foldline/foldline/internal/envelope"
 )
 
+// stateOptions say how far an entry has come.
+type stateOptions struct {
+	add    []metric.AddOption
+	record []metric.RecordOption
+}
+
+func optionsOf(s envelope.State) stateOptions {
+	o := withText("state", string(s))
+	return stateOptions{[]metric.AddOption{o}, []metric.RecordOption{o}}
+}
+
 // metrics are the ingester's instruments. Their attributes have few values: states, classes and codes.
 type metrics struct {
 	acks, rows, dropped, duplicates    metric.Int64Counter
 	refusals, lost, resolves, releases metric.Int64Counter
 	ack, decode, resolve, release      metric.Float64Histogram
 
-	durable, visible, failed, fine metric.MeasurementOption
+	failed, fine metric.MeasurementOption
+	// durable and visible are options made once: a call with options of its own allocates.
+	durable, visible stateOptions
 
 	gauges metric.Registration
 
@@ -28,7 +41,7 @@ type metrics struct {
 
 func newMetrics(m metric.Meter, f *flight) (*metrics, error) {
 	out := &metrics{
-		durable: withText("state", string(envelope.StateDurable)), visible: withText("state", string(envelope.StateVisible)),
+		durable: optionsOf(envelope.StateDurable), visible: optionsOf(envelope.StateVisible),
 		fine: withText("outcome", "ok"), failed: withText("outcome", "error"),
 		codes: map[envelope.Code]metric.MeasurementOption{},
 	}
@@ -52,7 +65,7 @@ func newMetrics(m metric.Meter, f *flight) (*metrics, error) {
 	out.resolves = counter("head_reads", "{read}", "Reads of the heads.")
 	out.releases = counter("releases", "{release}", "Releases of the log.")
 	out.ack = seconds("ack.duration", "From the arrival of a message to its receipt.")
-	out.decode = seconds("decode.duration", "Decoding of one message.")
+	out.decode = seconds("decode.duration", "Decoding of the messages that were taken together.")
 	out.resolve = seconds("head_read.duration", "One read of the heads.")
 	out.release = seconds("release.duration", "One release of the log.")
 	var err error
@@ -87,11 +100,11 @@ func (m *metrics) acknowledged(r *request, took time.Duration) {
 	if r.receipt.State == envelope.StateVisible {
 		state = m.visible
 	}
-	m.acks.Add(ctx, 1, state)
-	m.rows.Add(ctx, int64(r.rows))
-	m.ack.Record(ctx, took.Seconds(), state)
-	if r.dropped > 0 {
-		m.dropped.Add(ctx, int64(r.dropped))
+	m.acks.Add(ctx, 1, state.add...)
+	m.rows.Add(ctx, int64(r.added.Rows))
+	m.ack.Record(ctx, took.Seconds(), state.record...)
+	if r.added.Dropped > 0 {
+		m.dropped.Add(ctx, int64(r.added.Dropped))
 	}
 	if r.receipt.Duplicate {
 		m.duplicates.Add(ctx, 1)

@@ -25,7 +25,7 @@ import (
 // Log is what the ingester needs of *wal.Log.
 type Log interface {
 	Incarnation() string
-	Append(ctx context.Context, e wal.Entry, done func(wal.Receipt, error)) error
+	AppendAll(ctx context.Context, entries []wal.Entry, done func(first int, results []wal.Result)) (int, error)
 	Release(ctx context.Context, through wal.Seq) error
 	Status(ctx context.Context) (wal.Status, error)
 }
@@ -48,7 +48,7 @@ type Options struct {
 	MaxInFlightBytes int64
 	// MaxInFlightMessages bounds their number, default 65,536.
 	MaxInFlightMessages int
-	// Decoders is the number of goroutines that decode, default GOMAXPROCS.
+	// Decoders is the number of goroutines that help to decode, default GOMAXPROCS.
 	Decoders int
 	// RefreshInterval is how often the heads are read without a hint, default 5 s.
 	RefreshInterval time.Duration

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/envelope/rows"
@@ -13,26 +14,14 @@ import (
 // pump moves requests from the intake to the log until ctx ends, and then what is left. Chunks are decoded on all cores
 // and submitted in the order of their arrival.
 func (in *Ingester) pump(ctx, work context.Context, k *intake) {
-	// order cannot be full: a chunk holds at least one message, and the flight bounds those.
-	order := make(chan *chunk, in.o.MaxInFlightMessages)
-	spare := make(chan *chunk, in.o.MaxInFlightMessages)
-	var stages sync.WaitGroup
+	p := &pump{in: in, own: rows.NewDecoder(in.o.Allocator, in.o.Limits), spare: make(chan *chunk, in.o.MaxInFlightMessages)}
+	defer p.own.Close()
+	var helpers sync.WaitGroup
 	for range in.o.Decoders {
-		stages.Go(func() { in.decodeAll(work, spare) })
-	}
-	stages.Go(func() { in.submitAll(work, order) })
-	hand := func(c *chunk) {
-		// An idle submitter decodes the chunk itself, which saves waking another goroutine.
-		if in.submitting.Load() || len(order) > 0 {
-			select {
-			case spare <- c:
-			default: // full of chunks that are already claimed
-			}
-		}
-		order <- c
+		helpers.Go(func() { p.help(work) })
 	}
 	for c := in.next(ctx, k); c != nil; c = in.next(ctx, k) {
-		hand(c)
+		p.move(work, c, len(k.arrivals) > 0)
 	}
 	if err := k.drain(in.o.Conn, in.o.DrainTimeout); err != nil {
 		in.o.Logger.Warn("subscriptions were not drained; producers without an answer will retry", "error", err)
@@ -40,82 +29,145 @@ func (in *Ingester) pump(ctx, work context.Context, k *intake) {
 	stopped, stop := context.WithCancel(ctx)
 	stop()
 	for c := in.next(stopped, k); c != nil; c = in.next(stopped, k) {
-		hand(c)
+		p.move(work, c, false)
 	}
-	close(spare)
-	close(order)
-	stages.Wait()
+	close(p.spare)
+	helpers.Wait()
 }
 
-// decodeAll decodes chunks that nobody has claimed yet.
-func (in *Ingester) decodeAll(ctx context.Context, spare <-chan *chunk) {
-	d := rows.NewDecoder(in.o.Allocator, in.o.Limits)
-	defer d.Close()
-	for c := range spare {
-		in.decodeChunk(ctx, d, c)
-	}
+// pump is the state of Ingester.pump.
+type pump struct {
+	in    *Ingester
+	order order
+	own   *rows.Decoder
+	// spare holds chunks for the helpers. It cannot be full: a chunk holds at least one message, and the flight
+	// bounds those.
+	spare  chan *chunk
+	handed atomic.Int64 // chunks that helpers have and are not through with
 }
 
-// decodeChunk decodes a chunk unless another goroutine has it.
-func (in *Ingester) decodeChunk(ctx context.Context, d *rows.Decoder, c *chunk) {
-	if !c.claimed.CompareAndSwap(false, true) {
+// move decodes a chunk here, which saves waking another goroutine, or hands it to a helper: when more has arrived and a
+// helper is idle, or when decoding may have to wait for a look at the heads, which must not hold the intake up.
+func (p *pump) move(ctx context.Context, c *chunk, more bool) {
+	p.order.add(c)
+	if !p.in.atHand(c) || more && p.handed.Load() < int64(p.in.o.Decoders) {
+		p.handed.Add(1)
+		p.spare <- c
 		return
 	}
-	defer close(c.ready)
-	for _, r := range c.requests {
-		in.decode(ctx, d, r)
+	p.finish(ctx, p.own, c)
+}
+
+// help decodes what the pump hands over.
+func (p *pump) help(ctx context.Context) {
+	d := rows.NewDecoder(p.in.o.Allocator, p.in.o.Limits)
+	defer d.Close()
+	for c := range p.spare {
+		p.finish(ctx, d, c)
+		p.handed.Add(-1)
 	}
 }
 
-// submitAll appends to the log in the order of arrival.
-func (in *Ingester) submitAll(ctx context.Context, order <-chan *chunk) {
-	d := rows.NewDecoder(in.o.Allocator, in.o.Limits)
-	defer d.Close()
-	for c := range order {
-		in.submitting.Store(true)
-		in.decodeChunk(ctx, d, c)
-		<-c.ready
-		for _, r := range c.requests {
-			in.submit(ctx, r)
+// finish decodes a chunk and submits what is due.
+func (p *pump) finish(ctx context.Context, d *rows.Decoder, c *chunk) {
+	p.in.decodeChunk(ctx, d, c)
+	p.order.decoded(c, func(c *chunk) { p.in.submit(ctx, c) })
+}
+
+// order keeps chunks in the order of their arrival, whoever decodes them. Whoever makes the first one ready submits.
+type order struct {
+	mu         sync.Mutex
+	chunks     []*chunk
+	submitting bool
+}
+
+func (o *order) add(c *chunk) {
+	o.mu.Lock()
+	o.chunks = append(o.chunks, c)
+	o.mu.Unlock()
+}
+
+// decoded marks a chunk and submits the decoded chunks at the head, one at a time, unless another goroutine is at it,
+// which then submits this one too.
+func (o *order) decoded(c *chunk, submit func(*chunk)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.decoded = true
+	if o.submitting {
+		return
+	}
+	o.submitting = true
+	for len(o.chunks) > 0 && o.chunks[0].decoded {
+		head := o.chunks[0]
+		o.chunks[0] = nil
+		o.chunks = o.chunks[1:]
+		o.mu.Unlock()
+		submit(head)
+		o.mu.Lock()
+	}
+	o.submitting = false
+}
+
+// submit hands a chunk's entries to the log. Their answers come from the log's callback, after the sync (W1).
+func (in *Ingester) submit(ctx context.Context, c *chunk) {
+	for i := range c.requests {
+		if c.requests[i].refusal != nil {
+			in.replies.add(&c.requests[i])
 		}
-		in.submitting.Store(false)
 	}
+	for entries, owners := c.entries, c.owners; len(entries) > 0; {
+		taken := owners
+		n, err := in.o.Log.AppendAll(ctx, entries, func(first int, results []wal.Result) {
+			in.settle(taken[first:first+len(results)], results)
+		})
+		if err != nil {
+			// What is wrong with one entry is not with the next; what is wrong with the log is.
+			end := len(entries)
+			if isEntrys(err) {
+				end = n + 1
+			}
+			in.refuseAll(owners[n:end], err)
+			n = end
+		}
+		entries, owners = entries[n:], owners[n:]
+	}
+	// The log keeps what it needs.
+	c.batch.Release()
+	c.batch, c.entries, c.owners = nil, nil, nil
 }
 
-// submit hands a decoded request to the log. Its answer comes from the log's callback, after the sync (W1).
-func (in *Ingester) submit(ctx context.Context, r *request) {
-	if r.refusal != nil {
-		in.replies.add(r)
-		return
-	}
-	err := in.o.Log.Append(ctx, r.entry, func(receipt wal.Receipt, err error) {
-		in.settle(r, receipt, err)
-		in.replies.add(r)
-	})
-	// The log keeps what it needs.
-	r.release()
-	r.entry.Rows = nil
-	if err != nil {
+// isEntrys tells whether the log refused an entry for its own sake.
+func isEntrys(err error) bool {
+	return errors.Is(err, wal.ErrInvalid) || errors.Is(err, wal.ErrTooLarge) || errors.Is(err, wal.ErrUnsupported)
+}
+
+// refuseAll answers requests that the log did not take.
+func (in *Ingester) refuseAll(requests []*request, err error) {
+	for _, r := range requests {
 		r.refusal = logRefusal(err)
 		if errors.Is(err, wal.ErrFault) {
 			// Refused at the door, so nothing of it is in the failed log; a restart takes it.
 			r.refusal.Class, r.refusal.Code, r.refusal.RetryAfter = envelope.ClassBusy, envelope.CodeNotReady, notReadyRetryAfter
 		}
-		in.replies.add(r)
 	}
+	in.replies.add(requests...)
 }
 
-// settle notes the log's answer.
-func (in *Ingester) settle(r *request, receipt wal.Receipt, err error) {
-	if err != nil {
-		r.refusal = logRefusal(err)
-		return
+// settle notes the log's answers and queues the replies.
+func (in *Ingester) settle(requests []*request, results []wal.Result) {
+	for i, r := range requests {
+		receipt := &results[i].Receipt
+		if results[i].Err != nil {
+			r.refusal = logRefusal(results[i].Err)
+			continue
+		}
+		r.receipt = envelope.Receipt{
+			Graph: in.o.Graph, Lane: receipt.Lane, Incarnation: receipt.Incarnation, Epoch: uint64(receipt.Epoch),
+			Seq: uint64(receipt.Seq), Rows: receipt.Rows, Dropped: r.added.Dropped, Duplicate: receipt.Duplicate,
+			DedupeSince: receipt.DedupeSince, State: envelope.StateDurable,
+		}
 	}
-	r.receipt = envelope.Receipt{
-		Graph: in.o.Graph, Lane: receipt.Lane, Incarnation: receipt.Incarnation, Epoch: uint64(receipt.Epoch),
-		Seq: uint64(receipt.Seq), Rows: receipt.Rows, Dropped: r.dropped, Duplicate: receipt.Duplicate,
-		DedupeSince: receipt.DedupeSince, State: envelope.StateDurable,
-	}
+	in.replies.add(requests...)
 }
 
 // logRefusal is the wire's word for an error of the log.

@@ -23,10 +23,10 @@ type replier struct {
 
 func newReplier(in *Ingester) *replier { return &replier{in: in, wake: make(chan struct{}, 1)} }
 
-// add queues a settled request; it never blocks.
-func (p *replier) add(r *request) {
+// add queues settled requests; it never blocks.
+func (p *replier) add(settled ...*request) {
 	p.mu.Lock()
-	p.queue = append(p.queue, r)
+	p.queue = append(p.queue, settled...)
 	p.mu.Unlock()
 	p.signal()
 }
@@ -48,13 +48,14 @@ func (p *replier) close() {
 
 func (p *replier) run() {
 	var batch []*request
+	var buf []byte
 	for range p.wake {
 		p.mu.Lock()
 		batch, p.queue = p.queue, batch[:0]
 		closed := p.closed
 		p.mu.Unlock()
 		for _, r := range batch {
-			p.in.answer(r)
+			buf = p.in.answer(r, buf)
 		}
 		clear(batch)
 		if closed {
@@ -63,15 +64,16 @@ func (p *replier) run() {
 	}
 }
 
-// answer replies to a settled request, or lets a visible one wait.
-func (in *Ingester) answer(r *request) {
+// answer replies to a settled request, or lets a visible one wait. The reply is made in buf, which comes back for the next.
+func (in *Ingester) answer(r *request, buf []byte) []byte {
 	switch {
 	case r.refusal != nil:
 		in.refuse(r)
 	case r.visible > 0 && in.visible.add(r):
 	default:
-		in.acknowledge(r)
+		return in.acknowledge(r, buf)
 	}
+	return buf
 }
 
 func (in *Ingester) refuse(r *request) {
@@ -84,18 +86,22 @@ func (in *Ingester) refuse(r *request) {
 }
 
 // acknowledge sends a receipt, unless the lane may be another's by now (X2): whether that one took the entry over is not ours to say.
-func (in *Ingester) acknowledge(r *request) {
+// The reply is made in buf, which comes back for the next.
+func (in *Ingester) acknowledge(r *request, buf []byte) []byte {
 	if in.catalog.fenced() || !in.o.Owns() {
 		r.refusal = &envelope.Error{Class: envelope.ClassUnknown, Code: envelope.CodeFenced, Row: envelope.NoRow,
 			Reason: "the lane has another owner since the write was taken, or may have one"}
 		in.refuse(r)
-		return
+		return buf
 	}
+	buf = r.receipt.AppendTo(buf[:0])
 	if r.msg.Reply != "" {
-		in.send(&nats.Msg{Subject: r.msg.Reply, Data: r.receipt.Encode()})
+		// The connection copies the bytes.
+		in.sent(in.o.Conn.Publish(r.msg.Reply, buf))
 	}
 	in.metrics.acknowledged(r, time.Since(r.arrived))
 	in.finish(r)
+	return buf
 }
 
 func (in *Ingester) finish(r *request) {
@@ -103,6 +109,7 @@ func (in *Ingester) finish(r *request) {
 		r.span.End()
 	}
 	in.flight.done(r.size)
+	r.msg = nil // the chunk may live on for others of its requests
 }
 
 // respond sends an error, marked as the NATS services convention marks errors.
@@ -110,16 +117,16 @@ func (in *Ingester) respond(msg *nats.Msg, e *envelope.Error) {
 	if msg.Reply == "" {
 		return
 	}
-	in.send(&nats.Msg{Subject: msg.Reply, Data: e.Encode(), Header: nats.Header{
+	in.sent(in.o.Conn.PublishMsg(&nats.Msg{Subject: msg.Reply, Data: e.Encode(), Header: nats.Header{
 		envelope.HeaderServiceError:     []string{string(e.Code)},
 		envelope.HeaderServiceErrorCode: []string{e.Status()},
-	}})
+	}}))
 }
 
-// send hands a reply to the connection. A reply that is lost is the producer's retry: it has a message id or it does
+// sent notes whether the connection took a reply. One that is lost is the producer's retry: it has a message id or it does
 // not know.
-func (in *Ingester) send(msg *nats.Msg) {
-	if err := in.o.Conn.PublishMsg(msg); err != nil {
+func (in *Ingester) sent(err error) {
+	if err != nil {
 		in.metrics.replyLost()
 		in.o.Logger.Debug("reply was not sent", "error", err)
 	}

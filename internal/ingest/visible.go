@@ -25,13 +25,17 @@ func newWaiters(in *Ingester) *waiters {
 
 // add takes a durable request until it is visible or its time is over. It is false when waiting is pointless: the
 // caller then answers at once with what the request is.
-func (w *waiters) add(r *request) bool {
-	left := r.visible - time.Since(r.arrived)
+func (w *waiters) add(settled *request) bool {
+	left := settled.visible - time.Since(settled.arrived)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || left <= 0 {
 		return false
 	}
+	// A copy, for the rest of its chunk need not wait with it.
+	r := new(request)
+	*r = *settled
+	settled.msg = nil
 	size := r.size
 	r.size, r.msg.Data = 0, nil
 	w.in.flight.forget(size)
@@ -46,7 +50,7 @@ func (w *waiters) add(r *request) bool {
 // expire answers durable at the deadline.
 func (w *waiters) expire(r *request) {
 	if w.take(r) {
-		w.in.acknowledge(r)
+		w.in.acknowledge(r, nil)
 	}
 }
 
@@ -85,7 +89,7 @@ func (w *waiters) reached(ctx context.Context, v *view) {
 		if w.take(r) {
 			r.receipt.State = envelope.StateVisible
 			r.receipt.Rejected = rejected[entryOf(r.receipt)]
-			w.in.acknowledge(r)
+			w.in.acknowledge(r, nil)
 		}
 	}
 }
@@ -101,7 +105,7 @@ func (w *waiters) releaseAll() {
 	w.mu.Unlock()
 	for _, r := range all {
 		if w.take(r) {
-			w.in.acknowledge(r)
+			w.in.acknowledge(r, nil)
 		}
 	}
 }

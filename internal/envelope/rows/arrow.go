@@ -13,23 +13,23 @@ import (
 )
 
 // arrowStream reads an Arrow stream of one table. The record's memory is the Go heap's, not the decoder's allocator's.
-func (d *Decoder) arrowStream(m Message, lookup Lookup) (Result, error) {
+func (d *Decoder) arrowStream(m Message, lookup Lookup) (Added, error) {
 	if m.Table == "" {
-		return Result{}, messageError(m, envelope.CodeUnsupportedContent, "an Arrow stream goes to the subject of one table")
+		return Added{}, messageError(m, envelope.CodeUnsupportedContent, "an Arrow stream goes to the subject of one table")
 	}
 	t, err := lookup(m.Table)
 	if err != nil {
-		return Result{}, lookupError(m.Table, err)
+		return Added{}, lookupError(m.Table, err)
 	}
 	schema, records, err := ipcstream.Read(m.Body, ipcstream.Limits{
 		Rows: d.limits.Rows, Columns: d.limits.Columns, Nesting: d.limits.Nesting, Bytes: d.limits.RecordBytes,
 	})
 	if err != nil {
-		return Result{}, streamError(m, err)
+		return Added{}, streamError(m, err)
 	}
 	r, err := d.fit(m, t, schema, records)
 	if err != nil {
-		return Result{}, err
+		return Added{}, err
 	}
 	return r, nil
 }
@@ -48,16 +48,16 @@ func streamError(m Message, err error) error {
 }
 
 // fit makes one record of the table's columns out of a stream's.
-func (d *Decoder) fit(m Message, t *Table, schema *arrow.Schema, records []arrow.Record) (Result, error) {
+func (d *Decoder) fit(m Message, t *Table, schema *arrow.Schema, records []arrow.Record) (Added, error) {
 	total := 0
 	for _, rec := range records {
 		total += int(rec.NumRows())
 	}
 	if total == 0 {
-		return Result{}, messageError(m, envelope.CodeEmptyBody, "the stream has no rows")
+		return Added{}, messageError(m, envelope.CodeEmptyBody, "the stream has no rows")
 	}
 	if total > d.limits.RecordBytes/t.width {
-		return Result{}, messageError(m, envelope.CodeTooLarge, fmt.Sprintf("%d rows of at least %d bytes each, the limit is %d bytes", total, t.width, d.limits.RecordBytes))
+		return Added{}, messageError(m, envelope.CodeTooLarge, fmt.Sprintf("%d rows of at least %d bytes each, the limit is %d bytes", total, t.width, d.limits.RecordBytes))
 	}
 	dropped := 0
 	for _, f := range schema.Fields() {
@@ -65,7 +65,7 @@ func (d *Decoder) fit(m Message, t *Table, schema *arrow.Schema, records []arrow
 			continue
 		}
 		if !t.spec.DropUnknown {
-			return Result{}, columnError(m, f.Name, envelope.NoRow, envelope.CodeUnknownField, "the table has no such column")
+			return Added{}, columnError(m, f.Name, envelope.NoRow, envelope.CodeUnknownField, "the table has no such column")
 		}
 		dropped += total
 	}
@@ -73,17 +73,16 @@ func (d *Decoder) fit(m Message, t *Table, schema *arrow.Schema, records []arrow
 	for i := range columns {
 		var err error
 		if columns[i], err = d.fitColumn(m, t, i, schema, records, total); err != nil {
-			return Result{}, err
+			return Added{}, err
 		}
 	}
 	if err := d.checkKeyBytes(m, t, columns, total); err != nil {
-		return Result{}, err
+		return Added{}, err
 	}
-	rows := TableRows{Table: t, Record: array.NewRecord(t.record, columns, int64(total)), Ops: make([]envelope.Op, total), Lines: make([]int, total)}
-	for i := range total {
-		rows.Ops[i], rows.Lines[i] = m.Op, i
-	}
-	return Result{Tables: []TableRows{rows}, Rows: total, Dropped: dropped}, nil
+	record := array.NewRecord(t.record, columns, int64(total))
+	d.batch.records = append(d.batch.records, record)
+	d.batch.tables = append(d.batch.tables, TableRows{Table: t, Record: record, Count: total, Op: m.Op})
+	return Added{Rows: total, Dropped: dropped, first: len(d.batch.tables) - 1, end: len(d.batch.tables)}, nil
 }
 
 // fitColumn finds, converts and checks one column of the table.

@@ -54,7 +54,7 @@ func TestArrowStream(t *testing.T) {
 	s := arrow.NewSchema([]arrow.Field{
 		{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "name", Type: arrow.BinaryTypes.LargeString, Nullable: true}, text("id", true)}, nil)
 	body := ipcBody(t, s, `{"n":9007199254740993,"name":"Arlanda","id":"ARN"}`, `{"n":null,"name":"Landvetter","id":"GOT"}`+"\n"+`{"n":1,"name":"é","id":""}`)
-	r, err := d.Decode(Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Op: envelope.OpInsert, Body: body}, lookupOf(airport(t, nil)))
+	r, err := decodeOne(d, Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Op: envelope.OpInsert, Body: body}, lookupOf(airport(t, nil)))
 	require.NoError(t, err)
 	defer r.Release()
 	require.Equal(t, 3, r.Rows)
@@ -71,7 +71,7 @@ func TestArrowStream(t *testing.T) {
 func TestArrowDeleteNeedsTheKeyOnly(t *testing.T) {
 	d := newTestDecoder(t, Limits{})
 	s := arrow.NewSchema([]arrow.Field{text("id", true), {Name: "name", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-	r, err := d.Decode(Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Op: envelope.OpDelete, Body: ipcBody(t, s, `{"id":"ARN","name":1}`)}, lookupOf(airport(t, nil)))
+	r, err := decodeOne(d, Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Op: envelope.OpDelete, Body: ipcBody(t, s, `{"id":"ARN","name":1}`)}, lookupOf(airport(t, nil)))
 	require.NoError(t, err)
 	defer r.Release()
 	require.Equal(t, 1, r.Tables[0].Record.Column(1).NullN())
@@ -100,7 +100,7 @@ func TestArrowRefusals(t *testing.T) {
 	} {
 		t.Run(label, func(t *testing.T) {
 			d := newTestDecoder(t, Limits{Rows: 3, KeyBytes: 16, StringBytes: 20})
-			_, err := d.Decode(Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Body: ipcBody(t, c.s, c.rows...)}, lookupOf(airport(t, nil)))
+			_, err := decodeOne(d, Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Body: ipcBody(t, c.s, c.rows...)}, lookupOf(airport(t, nil)))
 			var e *envelope.Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, c.code, e.Code, e.Reason)
@@ -110,12 +110,12 @@ func TestArrowRefusals(t *testing.T) {
 	}
 	d := newTestDecoder(t, Limits{})
 	for body, code := range map[string]envelope.Code{"": envelope.CodeEmptyBody, "x": envelope.CodeBadArrow} {
-		_, err := d.Decode(Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Body: []byte(body)}, lookupOf(airport(t, nil)))
+		_, err := decodeOne(d, Message{Table: "node:Airport", ContentType: envelope.ContentArrow, Body: []byte(body)}, lookupOf(airport(t, nil)))
 		var e *envelope.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, code, e.Code)
 	}
-	_, err := d.Decode(Message{ContentType: envelope.ContentArrow, Body: []byte("x")}, lookupOf(airport(t, nil)))
+	_, err := decodeOne(d, Message{ContentType: envelope.ContentArrow, Body: []byte("x")}, lookupOf(airport(t, nil)))
 	require.ErrorIs(t, err, envelope.ErrInvalid)
 }
 
@@ -134,7 +134,7 @@ func TestArrowNestedAndRanges(t *testing.T) {
 		`{"id":1,"v":{"city":"A","tags":[null]}}`: envelope.CodeNullInRequired,
 	} {
 		d := newTestDecoder(t, Limits{})
-		r, err := d.Decode(Message{Table: "node:T", ContentType: envelope.ContentArrow,
+		r, err := decodeOne(d, Message{Table: "node:T", ContentType: envelope.ContentArrow,
 			Body: ipcBody(t, arrow.NewSchema([]arrow.Field{id, {Name: "v", Type: loose, Nullable: true}}, nil), rows)}, lookupOf(table))
 		if want == "" {
 			require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestArrowNestedAndRanges(t *testing.T) {
 	w := ipc.NewWriter(&out, ipc.WithSchema(b.Schema()))
 	require.NoError(t, w.Write(b.NewRecord()))
 	require.NoError(t, w.Close())
-	_, err = newTestDecoder(t, Limits{}).Decode(Message{Table: "node:T", ContentType: envelope.ContentArrow, Body: out.Bytes()}, lookupOf(table))
+	_, err = decodeOne(newTestDecoder(t, Limits{}), Message{Table: "node:T", ContentType: envelope.ContentArrow, Body: out.Bytes()}, lookupOf(table))
 	var e *envelope.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, envelope.CodeOutOfRange, e.Code)

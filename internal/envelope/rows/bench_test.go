@@ -30,7 +30,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.SetBytes(int64(body.Len()))
 			b.ReportAllocs()
 			for b.Loop() {
-				r, err := d.Decode(m, lookupOf(table))
+				r, err := decodeOne(d, m, lookupOf(table))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -11,21 +11,26 @@ import (
 	"github.com/foldline/foldline/internal/envelope"
 )
 
-// build collects the rows of one message for one table. It is kept by its decoder and used again; a build that
-// failed halfway is thrown away, for its builders are of unequal length.
+// build collects rows for one table: those of the messages of a batch, one message after the other.
 type build struct {
 	table   *Table
 	c       *compiler
 	builder *array.RecordBuilder
 	readers []reader
+	batch   *Batch // that it has rows of, or had
+	rows    int    // whole rows in the builders
+	from    int    // rows before the message at hand
 	// seen[i] is the row's stamp when column i was met in it.
 	seen  []uint64
 	stamp uint64
 	// unknown holds the names of the row's dropped members.
 	unknown map[string]struct{}
-	dropped int
-	ops     []envelope.Op
-	lines   []int
+	dropped int // of the message at hand
+	// ops and lines belong to the rows of messages whose lines name their tables.
+	ops      []envelope.Op
+	lines    []int
+	fromLine int // those before the message at hand
+	hint     sizeHint
 }
 
 func newBuild(t *Table, alloc memory.Allocator, limits Limits) *build {
@@ -39,19 +44,59 @@ func newBuild(t *Table, alloc memory.Allocator, limits Limits) *build {
 	return b
 }
 
-// take ends the message: its rows, and an empty build.
-func (b *build) take() (TableRows, int) {
-	rows := TableRows{Table: b.table, Record: b.builder.NewRecord(), Ops: b.ops, Lines: b.lines}
-	dropped := b.dropped
-	b.ops, b.lines, b.dropped = nil, nil, 0
-	return rows, dropped
+// begin starts a message.
+func (b *build) begin() {
+	if b.rows == 0 {
+		b.hint.reserve(b.builder)
+	}
+	b.from, b.fromLine, b.dropped = b.rows, len(b.lines), 0
+}
+
+// message ends a message that is accepted: its rows.
+func (b *build) message(m Message) (TableRows, int) {
+	rows := TableRows{Table: b.table, First: b.from, Count: b.rows - b.from, Op: m.Op, build: b}
+	if m.Table == "" {
+		rows.Ops, rows.lines = b.ops[b.fromLine:len(b.ops):len(b.ops)], b.lines[b.fromLine:len(b.lines):len(b.lines)]
+	}
+	return rows, b.dropped
+}
+
+// refused ends a message that is refused. Builders cannot be cut back, so its rows stay, a half-read one filled up; no
+// range names them.
+func (b *build) refused() {
+	b.ops, b.lines = b.ops[:b.fromLine], b.lines[:b.fromLine]
+	for i := range b.readers {
+		if b.builder.Field(i).Len() > b.rows {
+			b.rows++
+			break
+		}
+	}
+	for _, r := range b.readers {
+		r.fill(b.rows)
+	}
+}
+
+// record makes the record of all rows and leaves the build empty.
+func (b *build) record() arrow.Record {
+	b.hint.note(b.builder, b.rows)
+	b.rows, b.ops, b.lines = 0, nil, nil
+	return b.builder.NewRecord()
+}
+
+// line reads one JSON object as a row with an operation of its own; number is its place in the message.
+func (b *build) line(dec *jsontext.Decoder, op envelope.Op, number int) *fault {
+	if f := b.row(dec, op); f != nil {
+		return f
+	}
+	b.ops, b.lines = append(b.ops, op), append(b.lines, number)
+	return nil
 }
 
 // row reads one JSON object as a row. The decoder stands before it.
-func (b *build) row(dec *jsontext.Decoder, op envelope.Op, line int) *fault {
-	if len(b.ops)+1 > b.c.limits.RecordBytes/b.table.width {
+func (b *build) row(dec *jsontext.Decoder, op envelope.Op) *fault {
+	if n := b.rows - b.from + 1; n > b.c.limits.RecordBytes/b.table.width {
 		return refuse(envelope.CodeTooLarge, fmt.Sprintf(
-			"%d rows of at least %d bytes each, the limit is %d bytes", len(b.ops)+1, b.table.width, b.c.limits.RecordBytes))
+			"%d rows of at least %d bytes each, the limit is %d bytes", n, b.table.width, b.c.limits.RecordBytes))
 	}
 	if dec.PeekKind() != '{' {
 		return notObject(dec)
@@ -83,8 +128,11 @@ func (b *build) row(dec *jsontext.Decoder, op envelope.Op, line int) *fault {
 	if keyBytes > b.c.limits.KeyBytes {
 		return refuse(envelope.CodeTooLarge, fmt.Sprintf("a key of %d bytes, the limit is %d", keyBytes, b.c.limits.KeyBytes)).under(b.table.spec.Key[0])
 	}
-	b.ops, b.lines = append(b.ops, op), append(b.lines, line)
-	return b.fill(op)
+	if f := b.fill(op); f != nil {
+		return f
+	}
+	b.rows++
+	return nil
 }
 
 func notObject(dec *jsontext.Decoder) *fault {

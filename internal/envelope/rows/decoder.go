@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -30,32 +29,10 @@ type Message struct {
 // Lookup finds the table of a key. Its error refuses the message; an *envelope.Error is passed on as it is.
 type Lookup func(table string) (*Table, error)
 
-// TableRows are the rows of a message for one table, in the order of the message.
-type TableRows struct {
-	Table  *Table
-	Record arrow.Record // of Table.Record(); released by whoever got it
-	Ops    []envelope.Op
-	Lines  []int // 0-based row of the message, per row of the record
-}
-
-// Result is an accepted message. Release gives its records back.
-type Result struct {
-	Tables  []TableRows
-	Rows    int
-	Dropped int // members dropped by the tables' unknown-field option
-}
-
-// Release releases the records.
-func (r Result) Release() {
-	for _, t := range r.Tables {
-		t.Record.Release()
-	}
-}
-
 // maxKeptBuilds bounds the tables whose builders a decoder keeps between messages.
 const maxKeptBuilds = 64
 
-// Decoder decodes one message at a time and reuses its buffers between them. Not safe for concurrent use.
+// Decoder decodes messages into records that they share, and reuses its buffers. Not safe for concurrent use.
 type Decoder struct {
 	alloc  memory.Allocator
 	limits Limits
@@ -63,6 +40,9 @@ type Decoder struct {
 	row    *jsontext.Decoder // reads a row that stood before its table's name
 	kept   map[*Table]*build
 	active []*build // of the message at hand, in the order of their first row
+	batch  *Batch   // nil when nothing was added
+	// lastBatch is the number of items in the last batch, an estimate of the next one's.
+	lastBatch int
 }
 
 // NewDecoder makes a decoder that builds its records with alloc, nil for the Go heap.
@@ -76,39 +56,76 @@ func NewDecoder(alloc memory.Allocator, limits Limits) *Decoder {
 	}
 }
 
-// Close releases the builders. The decoder may be used again.
+// Close throws away what was added and not taken, and releases the builders. The decoder may be used again.
 func (d *Decoder) Close() {
+	d.Take().Release()
 	for t, b := range d.kept {
 		b.builder.Release()
 		delete(d.kept, t)
 	}
 }
 
-// Decode turns a message into records or refuses it whole; the error is an *envelope.Error.
-func (d *Decoder) Decode(m Message, lookup Lookup) (Result, error) {
+// Add decodes a message into the records that the next Take makes, or refuses it whole; the error is an
+// *envelope.Error. Rows of a refused message may stay in a record, but in the range of no message.
+func (d *Decoder) Add(m Message, lookup Lookup) (Added, error) {
 	if err := d.admit(m); err != nil {
-		return Result{}, err
+		return Added{}, err
 	}
 	media, err := mediaOf(m.ContentType)
 	if err != nil {
-		return Result{}, err
+		return Added{}, err
 	}
+	if d.batch == nil {
+		d.batch = newBatch(d.lastBatch)
+	}
+	d.batch.bodies += len(m.Body)
 	if media == envelope.ContentArrow {
 		return d.arrowStream(m, lookup)
 	}
 	d.active = d.active[:0]
 	if err := d.lines(m, lookup); err != nil {
-		d.discard()
-		return Result{}, err
+		d.refused()
+		return Added{}, err
 	}
-	var r Result
+	added := Added{first: len(d.batch.tables)}
 	for _, b := range d.active {
-		rows, dropped := b.take()
-		r.Tables = append(r.Tables, rows)
-		r.Rows += len(rows.Ops)
-		r.Dropped += dropped
+		rows, dropped := b.message(m)
+		d.batch.tables = append(d.batch.tables, rows)
+		added.Rows += rows.Count
+		added.Dropped += dropped
+		d.cut(b)
 	}
-	return r, nil
+	added.end = len(d.batch.tables)
+	return added, nil
+}
+
+// refused leaves the builds of a refused message without it.
+func (d *Decoder) refused() {
+	for _, b := range d.active {
+		b.refused()
+		d.cut(b)
+	}
+}
+
+// cut ends the record of a build that has become large.
+func (d *Decoder) cut(b *build) {
+	if b.rows*b.table.width >= maxRecordBytes || d.batch.bodies >= maxRecordBytes {
+		d.batch.finish(b)
+	}
+}
+
+// Take ends the batch: it makes the records of everything added since the last Take. The caller releases it.
+func (d *Decoder) Take() *Batch {
+	batch := d.batch
+	d.batch = nil
+	if batch == nil {
+		return &Batch{}
+	}
+	for _, b := range batch.builds {
+		batch.finish(b)
+	}
+	d.lastBatch = len(batch.tables)
+	return batch
 }
 
 func (d *Decoder) admit(m Message) error {
@@ -168,7 +185,7 @@ func (d *Decoder) lines(m Message, lookup Lookup) error {
 		}
 		var err error
 		if fixed != nil {
-			if f := fixed.row(d.body, m.Op, n); f != nil {
+			if f := fixed.row(d.body, m.Op); f != nil {
 				err = rowError(m.Table, n, f)
 			}
 		} else {
@@ -226,6 +243,11 @@ func (d *Decoder) build(table string, lookup Lookup) (*build, error) {
 		b = newBuild(t, d.alloc, d.limits)
 		d.kept[t] = b
 	}
+	if b.batch != d.batch {
+		b.batch = d.batch
+		d.batch.builds = append(d.batch.builds, b)
+	}
+	b.begin()
 	d.active = append(d.active, b)
 	return b, nil
 }
@@ -239,27 +261,14 @@ func lookupError(table string, err error) error {
 	return &envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeUnknownTable, Table: table, Row: envelope.NoRow, Reason: err.Error()}
 }
 
-// evict throws the builds away that the message at hand does not use.
+// evict throws the builds away that the batch at hand does not use.
 func (d *Decoder) evict() {
 	for t, b := range d.kept {
-		used := false
-		for _, a := range d.active {
-			used = used || a == b
-		}
-		if !used {
+		if b.batch != d.batch {
 			b.builder.Release()
 			delete(d.kept, t)
 		}
 	}
-}
-
-// discard throws the half-filled builds of a refused message away.
-func (d *Decoder) discard() {
-	for _, b := range d.active {
-		b.builder.Release()
-		delete(d.kept, b.table)
-	}
-	d.active = d.active[:0]
 }
 
 func messageError(m Message, code envelope.Code, reason string) error {

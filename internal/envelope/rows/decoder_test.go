@@ -58,7 +58,7 @@ func newTestDecoder(t testing.TB, limits Limits) *Decoder {
 func TestDecodeKeepsRowsAndOrder(t *testing.T) {
 	d := newTestDecoder(t, Limits{})
 	body := "{\"id\":\"ARN\",\"name\":\"Arlanda\",\"n\":9007199254740993}\n\n{\"n\":null,\"name\":\"\\u00e9\",\"id\":\"é\"}\n"
-	r, err := d.Decode(Message{Table: "node:Airport", Body: []byte(body)}, lookupOf(airport(t, nil)))
+	r, err := decodeOne(d, Message{Table: "node:Airport", Body: []byte(body)}, lookupOf(airport(t, nil)))
 	require.NoError(t, err)
 	defer r.Release()
 	require.Equal(t, 2, r.Rows)
@@ -80,7 +80,7 @@ func TestRecordSchemaRelaxesAllButTheKey(t *testing.T) {
 func TestDeleteNeedsTheKeyOnly(t *testing.T) {
 	d := newTestDecoder(t, Limits{})
 	body := `{"id":"ARN"}` + "\n" + `{"name":17,"id":"GOT","n":{"deep":[1]}}`
-	r, err := d.Decode(Message{Table: "node:Airport", Op: envelope.OpDelete, Body: []byte(body)}, lookupOf(airport(t, nil)))
+	r, err := decodeOne(d, Message{Table: "node:Airport", Op: envelope.OpDelete, Body: []byte(body)}, lookupOf(airport(t, nil)))
 	require.NoError(t, err)
 	defer r.Release()
 	rec := r.Tables[0].Record
@@ -94,7 +94,7 @@ func TestDropUnknownCountsThem(t *testing.T) {
 	d := newTestDecoder(t, Limits{})
 	drop := airport(t, func(s *Spec) { s.DropUnknown = true })
 	body := `{"id":"ARN","name":"A","x":1,"y":{"a":[{"b":null}]}}` + "\n" + `{"id":"B","name":"B","x":null}`
-	r, err := d.Decode(Message{Table: "node:Airport", Body: []byte(body)}, lookupOf(drop))
+	r, err := decodeOne(d, Message{Table: "node:Airport", Body: []byte(body)}, lookupOf(drop))
 	require.NoError(t, err)
 	defer r.Release()
 	require.Equal(t, 3, r.Dropped)
@@ -109,7 +109,7 @@ func TestLinesNameTableAndOperation(t *testing.T) {
 		`{"op":"delete","row":{"id":"GOT","name":1},"table":"node:Airport"}`,
 		`{"table":"edge:Flight","row":{"id":"F2","name":"x"},"op":"insert"}`,
 	}, "\n")
-	r, err := d.Decode(Message{Body: []byte(body)}, lookupOf(airport(t, nil), other))
+	r, err := decodeOne(d, Message{Body: []byte(body)}, lookupOf(airport(t, nil), other))
 	require.NoError(t, err)
 	defer r.Release()
 	require.Len(t, r.Tables, 2)
@@ -123,9 +123,9 @@ func TestMemberOrderIsIrrelevantAndABadMessageLeavesNothing(t *testing.T) {
 	d := newTestDecoder(t, Limits{})
 	lookup := lookupOf(airport(t, nil))
 	for range 3 {
-		_, err := d.Decode(Message{Table: "node:Airport", Body: []byte("{\"id\":\"a\",\"name\":\"b\"}\n{\"id\":\"c\"}")}, lookup)
+		_, err := decodeOne(d, Message{Table: "node:Airport", Body: []byte("{\"id\":\"a\",\"name\":\"b\"}\n{\"id\":\"c\"}")}, lookup)
 		require.Error(t, err)
-		r, err := d.Decode(Message{Table: "node:Airport", Body: []byte(`{"city":"x","n":1,"name":"b","id":"a"}`)}, lookup)
+		r, err := decodeOne(d, Message{Table: "node:Airport", Body: []byte(`{"city":"x","n":1,"name":"b","id":"a"}`)}, lookup)
 		require.NoError(t, err)
 		require.Equal(t, 1, r.Rows)
 		require.Equal(t, "x", r.Tables[0].Record.Column(3).(*array.String).Value(0))
@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 			case "-":
 				m.Table = ""
 			}
-			_, err := d.Decode(m, lookupOf(airport(t, nil), drop))
+			_, err := decodeOne(d, m, lookupOf(airport(t, nil), drop))
 			var e *envelope.Error
 			require.ErrorAs(t, err, &e)
 			require.ErrorIs(t, err, envelope.ErrInvalid)
@@ -235,7 +235,7 @@ func TestNarrowRowsOfAWideTableAreBounded(t *testing.T) {
 		s.Arrow = arrow.NewSchema(fields, nil)
 	})
 	body := strings.Repeat(`{"id":"a","name":"b"}`+"\n", 100)
-	_, err := d.Decode(Message{Table: "node:Airport", Body: []byte(body)}, lookupOf(wide))
+	_, err := decodeOne(d, Message{Table: "node:Airport", Body: []byte(body)}, lookupOf(wide))
 	var e *envelope.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, envelope.CodeTooLarge, e.Code)
@@ -245,7 +245,7 @@ func TestNarrowRowsOfAWideTableAreBounded(t *testing.T) {
 func TestLookupErrorsPassThrough(t *testing.T) {
 	d := newTestDecoder(t, Limits{})
 	busy := &envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeSchemasStale, Row: envelope.NoRow}
-	_, err := d.Decode(Message{Table: "node:Airport", Body: []byte("{}")}, func(string) (*Table, error) { return nil, busy })
+	_, err := decodeOne(d, Message{Table: "node:Airport", Body: []byte("{}")}, func(string) (*Table, error) { return nil, busy })
 	require.ErrorIs(t, err, envelope.ErrBusy)
 	require.Same(t, busy, err)
 }
@@ -254,7 +254,7 @@ func TestBuildersOfManyTablesAreBounded(t *testing.T) {
 	d := newTestDecoder(t, Limits{})
 	for i := range 3 * maxKeptBuilds {
 		table := airport(t, func(s *Spec) { s.Table = fmt.Sprintf("node:T%d", i) })
-		r, err := d.Decode(Message{Table: table.Key(), Body: []byte(`{"id":"a","name":"b"}`)}, lookupOf(table))
+		r, err := decodeOne(d, Message{Table: table.Key(), Body: []byte(`{"id":"a","name":"b"}`)}, lookupOf(table))
 		require.NoError(t, err)
 		r.Release()
 		require.LessOrEqual(t, len(d.kept), maxKeptBuilds)

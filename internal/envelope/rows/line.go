@@ -131,7 +131,7 @@ func (l *lineReader) build(dec *jsontext.Decoder) error {
 		}
 		return err
 	}
-	if f := b.row(dec, l.op, l.n); f != nil {
+	if f := b.line(dec, l.op, l.n); f != nil {
 		return l.fail(f)
 	}
 	return nil

@@ -103,6 +103,17 @@ func (c *compiler) newList(e arrow.Field, nullable bool, b array.ListLikeBuilder
 // null of a list of fixed length has as many elements as any other; Arrow's builder appends them.
 func (l *list) null() { l.builder.AppendNull() }
 
+func (l *list) fill(n int) {
+	for l.builder.Len() < n {
+		l.null()
+	}
+	elements := l.builder.ValueBuilder().Len()
+	if l.length >= 0 {
+		elements = n * l.length
+	}
+	l.element.fill(elements)
+}
+
 func (l *list) read(dec *jsontext.Decoder) *fault {
 	switch dec.PeekKind() {
 	case 'n':
@@ -155,6 +166,15 @@ func (c *compiler) newObject(t *arrow.StructType, nullable bool, b *array.Struct
 
 // null leaves a null in every child, so that the children stay as long as the struct; Arrow's builder appends them.
 func (o *object) null() { o.builder.AppendNull() }
+
+func (o *object) fill(n int) {
+	for o.builder.Len() < n {
+		o.null()
+	}
+	for _, r := range o.readers {
+		r.fill(n)
+	}
+}
 
 func (o *object) read(dec *jsontext.Decoder) *fault {
 	switch dec.PeekKind() {

@@ -15,11 +15,13 @@ import (
 
 // reader appends JSON values to one builder.
 type reader interface {
-	// read takes the next value of the decoder and appends exactly one value; after a fault the builder is to be
-	// thrown away.
+	// read takes the next value of the decoder and appends exactly one value; after a fault the builder may be
+	// short of it, and has to be filled.
 	read(dec *jsontext.Decoder) *fault
 	// null appends a null or, in a column that takes none, the zero value that stands in for it.
 	null()
+	// fill appends nulls until there are n values, after a fault that left some builders shorter than others.
+	fill(n int)
 }
 
 // scalar reads the values that are one JSON token.
@@ -31,6 +33,12 @@ type scalar struct {
 }
 
 func (s *scalar) null() { s.builder.AppendNull() }
+
+func (s *scalar) fill(n int) {
+	for s.builder.Len() < n {
+		s.builder.AppendNull()
+	}
+}
 
 func (s *scalar) read(dec *jsontext.Decoder) *fault {
 	raw, err := dec.ReadValue()

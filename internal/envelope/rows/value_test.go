@@ -21,7 +21,7 @@ func one(t *testing.T, typ arrow.DataType, nullable bool, value string) (string,
 	require.NoError(t, err)
 	// Two neighbours, so that a value that shifts others is seen.
 	body := `{"id":1,"v":` + value + `}` + "\n" + `{"id":2,"v":` + value + `}`
-	r, err := d.Decode(Message{Table: "node:T", Body: []byte(body)}, lookupOf(table))
+	r, err := decodeOne(d, Message{Table: "node:T", Body: []byte(body)}, lookupOf(table))
 	if err != nil {
 		return "", err
 	}
