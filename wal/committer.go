@@ -65,12 +65,12 @@ func (l *Log) Run(ctx context.Context) error {
 	l.queue.stop()
 	fault := l.fault.get()
 	if fault != nil {
-		l.queue.refuse(fault)
+		l.refuse(fault)
 		l.metrics.failed()
 		l.opts.Logger.Error("wal failed", "error", fault)
 		return fault
 	}
-	l.queue.refuse(ErrNotReady)
+	l.refuse(ErrNotReady)
 	return err
 }
 
@@ -330,5 +330,5 @@ func (l *Log) answer(f *flight) {
 			r.Receipt = Receipt{}
 		}
 	}
-	answerAll(f.waiting)
+	l.tell(f.waiting)
 }

@@ -37,6 +37,7 @@ type Log struct {
 	syncs    atomic.Uint64
 
 	queue queue
+	calls sync.Pool // of *appendCall
 
 	// releasing serialises Release.
 	releasing sync.Mutex
@@ -145,7 +146,7 @@ func (l *Log) Close() error {
 	l.closing.Do(func() {
 		l.closed.Store(true)
 		l.queue.stop()
-		l.queue.refuse(ErrClosed)
+		l.refuse(ErrClosed)
 		err = l.closeStore()
 	})
 	return err

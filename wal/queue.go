@@ -3,7 +3,9 @@ package wal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,11 +21,36 @@ type pending struct {
 	held    bool // the records are retained
 }
 
-// appendCall is one call of AppendAll: its entries live in one allocation and are
-// answered together as far as they were synced together.
+// appendCall is one call of AppendAll: its entries are answered together as far as
+// they were synced together. It is used again when all are answered.
 type appendCall struct {
 	done    func(first int, results []Result)
-	results []Result // by entry
+	pending []pending // by entry
+	results []Result  // by entry
+	left    atomic.Int64
+}
+
+// newCall gives a call for n entries.
+func (l *Log) newCall(n int, done func(first int, results []Result)) *appendCall {
+	c, _ := l.calls.Get().(*appendCall)
+	if c == nil {
+		c = &appendCall{}
+	}
+	c.done = done
+	c.pending = slices.Grow(c.pending[:0], n)[:n]
+	c.results = slices.Grow(c.results[:0], n)[:n]
+	return c
+}
+
+// leave counts n entries as answered and gives the call back after the last.
+func (l *Log) leave(c *appendCall, n int) {
+	if c.left.Add(-int64(n)) > 0 {
+		return
+	}
+	c.done = nil
+	clear(c.pending)
+	clear(c.results)
+	l.calls.Put(c)
 }
 
 func (p *pending) result() *Result { return &p.call.results[p.at] }
@@ -39,15 +66,16 @@ func (p *pending) release() {
 	}
 }
 
-// answerAll tells the waiters of entries in order what their results are, in runs of
-// one call.
-func answerAll(waiting []*pending) {
+// tell tells the waiters of entries in order what their results are, in runs of one
+// call. The entries are not to be touched after it.
+func (l *Log) tell(waiting []*pending) {
 	for len(waiting) > 0 {
-		first, n := waiting[0], 1
-		for n < len(waiting) && waiting[n].call == first.call && waiting[n].at == first.at+n {
+		call, at, n := waiting[0].call, waiting[0].at, 1
+		for n < len(waiting) && waiting[n].call == call && waiting[n].at == at+n {
 			n++
 		}
-		first.call.done(first.at, first.call.results[first.at:first.at+n])
+		call.done(at, call.results[at:at+n])
+		l.leave(call, n)
 		waiting = waiting[n:]
 	}
 }
@@ -103,9 +131,9 @@ func (q *queue) stop() {
 }
 
 // refuse answers all that is waiting with err: nothing of it was written.
-func (q *queue) refuse(err error) {
+func (l *Log) refuse(err error) {
 	for {
-		batch := q.take(1<<62, nil)
+		batch := l.queue.take(1<<62, nil)
 		if len(batch) == 0 {
 			return
 		}
@@ -115,8 +143,8 @@ func (q *queue) refuse(err error) {
 			*p.result() = Result{Err: err}
 			bytes += p.bytes
 		}
-		q.leave(len(batch), bytes)
-		answerAll(batch)
+		l.queue.leave(len(batch), bytes)
+		l.tell(batch)
 	}
 }
 
@@ -145,25 +173,27 @@ func (l *Log) Append(ctx context.Context, e Entry, done func(Receipt, error)) er
 // of one hand-over. It takes the first n of them; err is why it did not take the
 // next one, which is not durable then, and those behind it were not looked at.
 // done is called from the log's own goroutine for each entry taken, exactly once,
-// with the results of entries first, first+1, …; the slice stays valid, and the
-// calls come in the order of the entries.
+// with the results of entries first, first+1, …, in their order; the slice is valid
+// during the call. Until an entry's done the log reads its slices.
 func (l *Log) AppendAll(ctx context.Context, entries []Entry, done func(first int, results []Result)) (n int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	call := &appendCall{done: done, results: make([]Result, len(entries))}
-	all := make([]pending, len(entries))
-	for ; n < len(entries) && err == nil; n++ {
-		all[n].call, all[n].at = call, n
-		err = l.prepare(&all[n], entries[n])
+	call := l.newCall(len(entries), done)
+	call.left.Store(1) // ours, until the entries are counted
+	prepared := 0
+	for prepared < len(entries) && err == nil {
+		p := &call.pending[prepared]
+		p.call, p.at = call, prepared
+		if err = l.prepare(p, entries[prepared]); err == nil {
+			prepared++
+		}
 	}
-	if err != nil {
-		n--
-	}
-	n, refused := l.enqueue(all[:n])
+	n, refused := l.enqueue(call.pending[:prepared])
 	if refused != nil {
 		err = refused
 	}
+	l.leave(call, 1)
 	if n > 0 {
 		select {
 		case l.queue.wake <- struct{}{}:
@@ -252,6 +282,7 @@ func (l *Log) enqueue(all []pending) (n int, err error) {
 			p.entry.Rows[i].Record.Retain()
 		}
 		p.held = true
+		p.call.left.Add(1)
 		q.entries++
 		q.bytes += p.bytes
 		q.waiting = append(q.waiting, p)

@@ -36,7 +36,7 @@ func (in *Ingester) decodeChunk(ctx context.Context, d *rows.Decoder, c *chunk) 
 			r.refuse(err)
 		}
 	}
-	c.batch = d.Take()
+	d.Take(&c.batch)
 	c.collect(in.o.Lane, view)
 	in.metrics.decoded(time.Since(start))
 }
@@ -62,30 +62,6 @@ func (in *Ingester) decode(d *rows.Decoder, r *request, lookup rows.Lookup) erro
 		r.entry.Digest = digest(m)
 	}
 	return nil
-}
-
-// collect makes the entries of a chunk from its decoded batch.
-func (c *chunk) collect(lane uint32, view *view) {
-	c.entries, c.owners = make([]wal.Entry, 0, len(c.requests)), make([]*request, 0, len(c.requests))
-	items := make([]wal.Rows, 0, c.batch.Len())
-	for i := range c.requests {
-		r := &c.requests[i]
-		if r.refusal != nil {
-			continue
-		}
-		tables, from := c.batch.Tables(r.added), len(items)
-		if err := view.checkLane(lane, r.table, r.added.Rows, tables); err != nil {
-			r.refuse(err)
-			continue
-		}
-		for t := range tables {
-			items = append(items, wal.Rows{Table: wal.TableID(tables[t].Table.ID()), Record: tables[t].Record,
-				First: tables[t].First, Count: tables[t].Count, Ops: walOps(&tables[t])})
-		}
-		r.entry.Rows = items[from:len(items):len(items)]
-		c.entries, c.owners = append(c.entries, r.entry), append(c.owners, r)
-		r.entry = wal.Entry{}
-	}
 }
 
 // atHand tells whether a chunk can be decoded without a look at the heads.

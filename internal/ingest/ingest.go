@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
@@ -21,6 +22,7 @@ type Ingester struct {
 	flight   *flight
 	replies  *replier
 	visible  *waiters
+	chunks   sync.Pool     // of *chunk
 	hint     chan struct{} // one token: the heads are worth a look
 	// unready is the reason why requests are not served, nil while they are.
 	unready atomic.Pointer[error]

@@ -16,10 +16,6 @@ import (
 )
 
 const (
-	// chunkMessages and chunkBytes bound what is decoded by one goroutine at a time: enough to make the hand-over
-	// between goroutines cheap, little enough to keep all cores busy.
-	chunkMessages = 64
-	chunkBytes    = 256 << 10
 	// arrivalBuffer is how many messages the connection may be ahead of the intake, which only counts and hands
 	// on. The NATS client drops what does not fit, unanswered; its producers then retry.
 	arrivalBuffer = 1 << 16
@@ -40,16 +36,7 @@ type request struct {
 	added   rows.Added
 	refusal *envelope.Error // instead of the entry
 	receipt envelope.Receipt
-}
-
-// chunk is the requests that are decoded together, into records that they share.
-type chunk struct {
-	requests []request
-	bytes    int64
-	decoded  bool // guarded by the order
-	batch    *rows.Batch
-	entries  []wal.Entry // of the requests that are not refused
-	owners   []*request  // of the entries
+	chunk   *chunk // that the request lives in; nil when it lives alone
 }
 
 // intake is the ingester's subscriptions, which share one channel so that the order in which messages reach the
@@ -115,38 +102,45 @@ func (in *Ingester) take(msg *nats.Msg, now time.Time, c *chunk) {
 		})
 		return
 	}
-	c.requests = append(c.requests, request{msg: msg, arrived: now, size: size})
+	c.requests = append(c.requests, request{msg: msg, arrived: now, size: size, chunk: c})
 	c.bytes += size
 }
 
 // next collects a chunk: what has arrived, at least one message. It is nil when ctx ended and nothing is left.
 func (in *Ingester) next(ctx context.Context, k *intake) *chunk {
-	c := &chunk{}
-	for len(c.requests) == 0 {
+	for {
+		var c *chunk
 		select {
 		case msg := <-k.arrivals:
-			in.fill(k, msg, c)
+			c = in.fill(k, msg)
 		default:
 			select {
 			case msg := <-k.arrivals:
-				in.fill(k, msg, c)
+				c = in.fill(k, msg)
 			case <-ctx.Done():
 				return nil
 			}
 		}
+		// The submitter is a user too, and the only one of a chunk whose messages were all refused for their number.
+		c.users.Store(int64(len(c.requests)) + 1)
+		if len(c.requests) > 0 {
+			return c
+		}
+		in.leave(c)
 	}
-	return c
 }
 
-// fill takes a message and what has arrived behind it, up to the chunk's bounds.
-func (in *Ingester) fill(k *intake, msg *nats.Msg, c *chunk) {
-	now := time.Now()
-	c.requests = make([]request, 0, min(1+len(k.arrivals), chunkMessages))
-	for in.take(msg, now, c); len(c.requests) < chunkMessages && c.bytes < chunkBytes; in.take(msg, now, c) {
+// fill makes a chunk of a message and what has arrived behind it, up to the chunk's bounds.
+func (in *Ingester) fill(k *intake, msg *nats.Msg) *chunk {
+	now, c := time.Now(), in.newChunk(min(1+len(k.arrivals), chunkMessages))
+	in.take(msg, now, c)
+	for n := 1; n < chunkMessages && c.bytes < chunkBytes; n++ {
 		select {
 		case msg = <-k.arrivals:
+			in.take(msg, now, c)
 		default:
-			return
+			return c
 		}
 	}
+	return c
 }

@@ -133,7 +133,7 @@ func (in *Ingester) submit(ctx context.Context, c *chunk) {
 	}
 	// The log keeps what it needs.
 	c.batch.Release()
-	c.batch, c.entries, c.owners = nil, nil, nil
+	in.leave(c)
 }
 
 // isEntrys tells whether the log refused an entry for its own sake.

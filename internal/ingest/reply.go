@@ -109,7 +109,7 @@ func (in *Ingester) finish(r *request) {
 		r.span.End()
 	}
 	in.flight.done(r.size)
-	r.msg = nil // the chunk may live on for others of its requests
+	in.leave(r.chunk) // r may be another request's from here on
 }
 
 // respond sends an error, marked as the NATS services convention marks errors.

@@ -35,7 +35,8 @@ func (w *waiters) add(settled *request) bool {
 	// A copy, for the rest of its chunk need not wait with it.
 	r := new(request)
 	*r = *settled
-	settled.msg = nil
+	r.chunk = nil
+	w.in.leave(settled.chunk)
 	size := r.size
 	r.size, r.msg.Data = 0, nil
 	w.in.flight.forget(size)

@@ -18,7 +18,7 @@ type Added struct {
 	first, end int // items of the batch
 }
 
-// Batch is the rows of all messages added between two Takes, in records that they share.
+// Batch is the rows of all messages added between two Takes, in records that they share. The zero value is empty.
 type Batch struct {
 	tables  []TableRows
 	records []arrow.Record
@@ -49,20 +49,21 @@ func (t *TableRows) Line(i int) int {
 	return t.lines[i]
 }
 
-func newBatch(items int) *Batch { return &Batch{tables: make([]TableRows, 0, items)} }
-
 // Tables are the rows of one message.
 func (b *Batch) Tables(a Added) []TableRows { return b.tables[a.first:a.end:a.end] }
 
 // Len is the number of items over all messages.
 func (b *Batch) Len() int { return len(b.tables) }
 
-// Release gives the records back.
+// Release gives the records back and leaves the batch empty; it may be filled again.
 func (b *Batch) Release() {
 	for _, r := range b.records {
 		r.Release()
 	}
-	b.records, b.tables = nil, nil
+	clear(b.records)
+	clear(b.tables)
+	clear(b.builds)
+	b.tables, b.records, b.builds, b.bodies = b.tables[:0], b.records[:0], b.builds[:0], 0
 }
 
 // finish makes the record of what a build has collected and gives it to the messages that have rows in it.

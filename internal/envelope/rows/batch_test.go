@@ -53,7 +53,7 @@ var batchBodies = []Message{
 func TestMessagesOfABatchAreIndependent(t *testing.T) {
 	tables := lookupOf(nestedTable(t), airport(t, nil))
 	rapid.Check(t, func(rt *rapid.T) {
-		d := newTestDecoder(t, Limits{})
+		d, batch := newTestDecoder(t, Limits{}), &Batch{}
 		for range rapid.IntRange(1, 3).Draw(rt, "batches") {
 			messages := rapid.SliceOfN(rapid.SampledFrom(batchBodies), 1, 12).Draw(rt, "messages")
 			added := make([]Added, len(messages))
@@ -61,7 +61,7 @@ func TestMessagesOfABatchAreIndependent(t *testing.T) {
 			for i, m := range messages {
 				added[i], refusals[i] = d.Add(m, tables)
 			}
-			batch := d.Take()
+			d.Take(batch)
 			for i, m := range messages {
 				requireAlone(t, m, tables, batch, added[i], refusals[i])
 			}
@@ -103,7 +103,8 @@ func TestLargeRecordsOfABatchAreCut(t *testing.T) {
 		_, err = d.Add(bad, lookupOf(wide))
 		require.Error(t, err)
 	}
-	batch := d.Take()
+	batch := &Batch{}
+	d.Take(batch)
 	defer batch.Release()
 	for _, r := range batch.records {
 		require.LessOrEqual(t, int(r.NumRows())*wide.width, maxRecordBytes+wide.width)
@@ -119,13 +120,15 @@ func TestAddAllocations(t *testing.T) {
 	defer d.Close()
 	m := Message{Table: "node:Airport", Body: []byte(`{"id":"flight-00000001","name":"Arlanda","n":9007199254740993,"city":"Stockholm"}`)}
 	lookup := lookupOf(airport(t, nil))
+	var batch Batch
 	perBatch := testing.AllocsPerRun(20, func() {
 		for range messages {
 			if _, err := d.Add(m, lookup); err != nil {
 				panic(err)
 			}
 		}
-		d.Take().Release()
+		d.Take(&batch)
+		batch.Release()
 	})
 	require.Less(t, perBatch/messages, 0.5, "allocations per message")
 }

@@ -17,12 +17,15 @@ type build struct {
 	c       *compiler
 	builder *array.RecordBuilder
 	readers []reader
-	batch   *Batch // that it has rows of, or had
+	batch   uint64 // number of the last batch that it was in
 	rows    int    // whole rows in the builders
 	from    int    // rows before the message at hand
 	// seen[i] is the row's stamp when column i was met in it.
 	seen  []uint64
 	stamp uint64
+	// next is the column behind the one met last in the row, keySize the bytes of its key so far.
+	next, keySize int
+	members       []member // of the row, when it is scanned
 	// unknown holds the names of the row's dropped members.
 	unknown map[string]struct{}
 	dropped int // of the message at hand
@@ -94,9 +97,8 @@ func (b *build) line(dec *jsontext.Decoder, op envelope.Op, number int) *fault {
 
 // row reads one JSON object as a row. The decoder stands before it.
 func (b *build) row(dec *jsontext.Decoder, op envelope.Op) *fault {
-	if n := b.rows - b.from + 1; n > b.c.limits.RecordBytes/b.table.width {
-		return refuse(envelope.CodeTooLarge, fmt.Sprintf(
-			"%d rows of at least %d bytes each, the limit is %d bytes", n, b.table.width, b.c.limits.RecordBytes))
+	if f := b.startRow(); f != nil {
+		return f
 	}
 	if dec.PeekKind() != '{' {
 		return notObject(dec)
@@ -104,29 +106,64 @@ func (b *build) row(dec *jsontext.Decoder, op envelope.Op) *fault {
 	if _, err := dec.ReadToken(); err != nil {
 		return syntaxFault(err)
 	}
-	b.stamp++
-	clear(b.unknown)
-	keyBytes, members, next := 0, 0, 0
-	for dec.PeekKind() != '}' {
+	for members := 0; dec.PeekKind() != '}'; {
 		if members++; members > b.c.limits.Columns {
 			return refuse(envelope.CodeTooLarge, fmt.Sprintf("more than %d members", b.c.limits.Columns))
 		}
-		column, f := b.member(dec, op, next)
-		if f != nil {
+		if f := b.member(dec, op); f != nil {
 			return f
-		}
-		if column >= 0 {
-			next = column + 1
-			if b.table.isKey[column] {
-				keyBytes += b.keyBytes(column)
-			}
 		}
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return syntaxFault(err)
 	}
-	if keyBytes > b.c.limits.KeyBytes {
-		return refuse(envelope.CodeTooLarge, fmt.Sprintf("a key of %d bytes, the limit is %d", keyBytes, b.c.limits.KeyBytes)).under(b.table.spec.Key[0])
+	return b.endRow(op)
+}
+
+// scan reads the next row of a body when it has the common form; ok is false when it has not.
+func (b *build) scan(text *body, op envelope.Op) (f *fault, ok bool) {
+	if b.members, ok = text.scan(b.members, b.c.limits.Columns); !ok {
+		return nil, false
+	}
+	if f := b.startRow(); f != nil {
+		return f, false
+	}
+	for i := range b.members {
+		m := &b.members[i]
+		column, f := b.find(m.name)
+		if f != nil {
+			return f, false
+		}
+		if column < 0 || b.ignored(op, column) {
+			continue
+		}
+		if f := b.readers[column].take(m.value); f != nil {
+			return b.inColumn(column, f), false
+		}
+		b.countKey(column)
+	}
+	if f := b.endRow(op); f != nil {
+		return f, false
+	}
+	return nil, true
+}
+
+func (b *build) startRow() *fault {
+	if n := b.rows - b.from + 1; n > b.c.limits.RecordBytes/b.table.width {
+		return refuse(envelope.CodeTooLarge, fmt.Sprintf(
+			"%d rows of at least %d bytes each, the limit is %d bytes", n, b.table.width, b.c.limits.RecordBytes))
+	}
+	b.stamp++
+	if len(b.unknown) > 0 {
+		clear(b.unknown)
+	}
+	b.keySize, b.next = 0, 0
+	return nil
+}
+
+func (b *build) endRow(op envelope.Op) *fault {
+	if b.keySize > b.c.limits.KeyBytes {
+		return refuse(envelope.CodeTooLarge, fmt.Sprintf("a key of %d bytes, the limit is %d", b.keySize, b.c.limits.KeyBytes)).under(b.table.spec.Key[0])
 	}
 	if f := b.fill(op); f != nil {
 		return f
@@ -146,44 +183,69 @@ func notObject(dec *jsontext.Decoder) *fault {
 	return refuse(envelope.CodeBadLine, "a row is an object, not "+kindName(raw.Kind()))
 }
 
-// member reads one member of a row and returns its column, -1 for a dropped one. next is the column that follows
-// the one before: producers write members in the same order again and again.
-func (b *build) member(dec *jsontext.Decoder, op envelope.Op, next int) (int, *fault) {
+// member reads one member of a row.
+func (b *build) member(dec *jsontext.Decoder, op envelope.Op) *fault {
 	raw, err := dec.ReadValue()
 	if err != nil {
-		return 0, syntaxFault(err)
+		return syntaxFault(err)
 	}
 	name, f := b.c.name(raw)
 	if f != nil {
-		return 0, f
+		return f
 	}
-	column, known := next, next < len(b.readers) && b.table.record.Field(next).Name == string(name)
+	column, f := b.find(name)
+	if f != nil {
+		return f
+	}
+	if column < 0 {
+		return b.skip(dec).named(quote(name))
+	}
+	if b.ignored(op, column) {
+		return b.skip(dec).named(b.table.names[column])
+	}
+	if f := b.readers[column].read(dec); f != nil {
+		return b.inColumn(column, f)
+	}
+	b.countKey(column)
+	return nil
+}
+
+// find gives the column of a member, -1 for one that is dropped. The column that follows the one before is tried first:
+// producers write members in the same order again and again.
+func (b *build) find(name []byte) (int, *fault) {
+	column, known := b.next, b.next < len(b.table.names) && b.table.names[b.next] == string(name)
 	if !known {
 		column, known = b.table.index[string(name)]
 	}
 	if !known {
-		return -1, b.drop(dec, name)
+		return -1, b.drop(name)
 	}
 	if b.seen[column] == b.stamp {
 		return 0, refuse(envelope.CodeDuplicateMember, "stands twice in the row").under(string(name))
 	}
-	b.seen[column] = b.stamp
-	if op == envelope.OpDelete && !b.table.isKey[column] {
-		b.readers[column].null()
-		return column, b.skip(dec).named(b.table.record.Field(column).Name)
+	b.seen[column], b.next = b.stamp, column+1
+	return column, nil
+}
+
+// ignored tells whether the value of a column is of no account, and appends what stands in for it.
+func (b *build) ignored(op envelope.Op, column int) bool {
+	if op != envelope.OpDelete || b.table.isKey[column] {
+		return false
 	}
-	f = b.readers[column].read(dec)
-	if f == nil {
-		return column, nil
-	}
+	b.readers[column].null()
+	return true
+}
+
+// inColumn puts the column's name to a fault.
+func (b *build) inColumn(column int, f *fault) *fault {
 	if f.code == envelope.CodeNullInRequired && b.table.isKey[column] && f.path == "" {
 		f.code, f.reason = envelope.CodeMissingKey, "null in a key column"
 	}
-	return column, f.under(b.table.record.Field(column).Name)
+	return f.under(b.table.names[column])
 }
 
-// drop passes over a member that names no column, if the table allows it.
-func (b *build) drop(dec *jsontext.Decoder, name []byte) *fault {
+// drop counts a member that names no column, if the table allows it.
+func (b *build) drop(name []byte) *fault {
 	if !b.table.spec.DropUnknown {
 		return refuse(envelope.CodeUnknownField, "the table has no such column").under(quote(name))
 	}
@@ -192,7 +254,7 @@ func (b *build) drop(dec *jsontext.Decoder, name []byte) *fault {
 	}
 	b.unknown[string(name)] = struct{}{}
 	b.dropped++
-	return b.skip(dec).named(quote(name))
+	return nil
 }
 
 // skip passes over a value that is not kept; it has to be good JSON all the same.
@@ -242,18 +304,21 @@ func depthOf(raw jsontext.Value) int {
 	return deepest
 }
 
-// keyBytes is the Lance key bytes of the value just read into a key column: the text or eight bytes, and one byte
-// behind each column of a key of several.
-func (b *build) keyBytes(column int) int {
-	separator := 0
+// countKey counts the Lance key bytes of the value just read, when it is a key column's: the text or eight bytes, and one
+// byte behind each column of a key of several.
+func (b *build) countKey(column int) {
+	if !b.table.isKey[column] {
+		return
+	}
 	if len(b.table.spec.Key) > 1 {
-		separator = 1
+		b.keySize++
 	}
 	switch b.table.record.Field(column).Type.ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY:
-		return b.c.last + separator
+		b.keySize += b.c.last
+	default:
+		b.keySize += 8
 	}
-	return 8 + separator
 }
 
 // fill appends a null for every column that the row left out.

@@ -36,13 +36,12 @@ const maxKeptBuilds = 64
 type Decoder struct {
 	alloc  memory.Allocator
 	limits Limits
-	body   *jsontext.Decoder
+	body   body
 	row    *jsontext.Decoder // reads a row that stood before its table's name
 	kept   map[*Table]*build
 	active []*build // of the message at hand, in the order of their first row
-	batch  *Batch   // nil when nothing was added
-	// lastBatch is the number of items in the last batch, an estimate of the next one's.
-	lastBatch int
+	batch  Batch
+	number uint64 // of the batch
 }
 
 // NewDecoder makes a decoder that builds its records with alloc, nil for the Go heap.
@@ -51,14 +50,16 @@ func NewDecoder(alloc memory.Allocator, limits Limits) *Decoder {
 		alloc = memory.DefaultAllocator
 	}
 	return &Decoder{
-		alloc: alloc, limits: limits.EnsureDefaults(), kept: map[*Table]*build{},
-		body: jsontext.NewDecoder(new(bytes.Buffer)), row: jsontext.NewDecoder(new(bytes.Buffer)),
+		alloc: alloc, limits: limits.EnsureDefaults(), kept: map[*Table]*build{}, number: 1,
+		body: body{dec: jsontext.NewDecoder(new(bytes.Buffer))}, row: jsontext.NewDecoder(new(bytes.Buffer)),
 	}
 }
 
 // Close throws away what was added and not taken, and releases the builders. The decoder may be used again.
 func (d *Decoder) Close() {
-	d.Take().Release()
+	var unwanted Batch
+	d.Take(&unwanted)
+	unwanted.Release()
 	for t, b := range d.kept {
 		b.builder.Release()
 		delete(d.kept, t)
@@ -74,9 +75,6 @@ func (d *Decoder) Add(m Message, lookup Lookup) (Added, error) {
 	media, err := mediaOf(m.ContentType)
 	if err != nil {
 		return Added{}, err
-	}
-	if d.batch == nil {
-		d.batch = newBatch(d.lastBatch)
 	}
 	d.batch.bodies += len(m.Body)
 	if media == envelope.ContentArrow {
@@ -114,18 +112,14 @@ func (d *Decoder) cut(b *build) {
 	}
 }
 
-// Take ends the batch: it makes the records of everything added since the last Take. The caller releases it.
-func (d *Decoder) Take() *Batch {
-	batch := d.batch
-	d.batch = nil
-	if batch == nil {
-		return &Batch{}
+// Take ends the batch: it makes the records of everything added since the last Take and puts them into an empty batch,
+// which the caller releases.
+func (d *Decoder) Take(into *Batch) {
+	for _, b := range d.batch.builds {
+		d.batch.finish(b)
 	}
-	for _, b := range batch.builds {
-		batch.finish(b)
-	}
-	d.lastBatch = len(batch.tables)
-	return batch
+	*into, d.batch = d.batch, *into
+	d.number++
 }
 
 func (d *Decoder) admit(m Message) error {
@@ -173,55 +167,48 @@ func (d *Decoder) lines(m Message, lookup Lookup) error {
 			return err
 		}
 	}
-	// We look for duplicate members where we look at members at all, at a fraction of the reader's cost.
-	d.body.Reset(bytes.NewBuffer(m.Body), jsontext.AllowDuplicateNames(true))
+	d.body.begin(m.Body)
 	n := 0
-	for kind := d.body.PeekKind(); kind != 0; n, kind = n+1, d.body.PeekKind() {
+	for ; d.body.more(); n++ {
 		if n == d.limits.Rows {
 			return messageError(m, envelope.CodeTooLarge, fmt.Sprintf("more than %d rows", d.limits.Rows))
 		}
-		if n > 0 && kind == '{' && !newLine(m.Body[d.body.InputOffset():]) {
-			return rowError(m.Table, n, refuse(envelope.CodeBadLine, "rows stand on lines of their own"))
-		}
-		var err error
-		if fixed != nil {
-			if f := fixed.row(d.body, m.Op); f != nil {
-				err = rowError(m.Table, n, f)
+		if fixed != nil && d.body.line {
+			if f, ok := fixed.scan(&d.body, m.Op); f != nil {
+				return rowError(m.Table, n, f)
+			} else if ok {
+				continue
 			}
-		} else {
-			err = d.line(lookup, n)
 		}
-		if err != nil {
+		if err := d.value(m, lookup, fixed, n); err != nil {
 			return err
 		}
 	}
-	return d.end(m, n)
-}
-
-// end judges why no further value came.
-func (d *Decoder) end(m Message, rows int) error {
-	if len(bytes.TrimLeft(m.Body[d.body.InputOffset():], " \t\r\n")) > 0 {
-		_, err := d.body.ReadToken()
-		return rowError(m.Table, rows, syntaxFault(err))
-	}
-	if rows == 0 {
+	if n == 0 {
 		return messageError(m, envelope.CodeEmptyBody, "the body is empty")
 	}
 	return nil
 }
 
-// newLine tells whether the white space at the head of text holds a line end.
-func newLine(text []byte) bool {
-	for _, c := range text {
-		switch c {
-		case '\n':
-			return true
-		case ' ', '\t', '\r':
-		default:
-			return false
-		}
+// value reads the n-th value of the body by the library's reader.
+func (d *Decoder) value(m Message, lookup Lookup, fixed *build, n int) error {
+	dec := d.body.reader()
+	switch kind := dec.PeekKind(); {
+	case kind == 0:
+		_, err := dec.ReadToken()
+		return rowError(m.Table, n, syntaxFault(err).behind(d.body.base))
+	case kind == '{' && !d.body.line:
+		return rowError(m.Table, n, refuse(envelope.CodeBadLine, "rows stand on lines of their own"))
 	}
-	return true
+	if fixed == nil {
+		if err := d.line(dec, lookup, n); err != nil {
+			return err
+		}
+	} else if f := fixed.row(dec, m.Op); f != nil {
+		return rowError(m.Table, n, f.behind(d.body.base))
+	}
+	d.body.read()
+	return nil
 }
 
 // build finds or makes the build of a table and counts it to the message at hand.
@@ -243,8 +230,8 @@ func (d *Decoder) build(table string, lookup Lookup) (*build, error) {
 		b = newBuild(t, d.alloc, d.limits)
 		d.kept[t] = b
 	}
-	if b.batch != d.batch {
-		b.batch = d.batch
+	if b.batch != d.number {
+		b.batch = d.number
 		d.batch.builds = append(d.batch.builds, b)
 	}
 	b.begin()
@@ -264,7 +251,7 @@ func lookupError(table string, err error) error {
 // evict throws the builds away that the batch at hand does not use.
 func (d *Decoder) evict() {
 	for t, b := range d.kept {
-		if b.batch != d.batch {
+		if b.batch != d.number {
 			b.builder.Release()
 			delete(d.kept, t)
 		}

@@ -17,6 +17,7 @@ type fault struct {
 	code   envelope.Code
 	path   string
 	reason string
+	syntax *jsontext.SyntacticError // of a fault in the JSON, when the reader tells its place
 }
 
 func refuse(code envelope.Code, reason string) *fault { return &fault{code: code, reason: reason} }
@@ -64,7 +65,19 @@ func syntaxFault(err error) *fault {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return refuse(envelope.CodeBadJSON, "the body ends inside a value")
 	}
-	return refuse(envelope.CodeBadJSON, strings.TrimPrefix(err.Error(), "jsontext: "))
+	f := refuse(envelope.CodeBadJSON, strings.TrimPrefix(err.Error(), "jsontext: "))
+	errors.As(err, &f.syntax)
+	return f
+}
+
+// behind gives the place of a fault in the whole body, when the reader began behind its first n bytes.
+func (f *fault) behind(n int) *fault {
+	if f.syntax != nil && n > 0 {
+		moved := *f.syntax
+		moved.ByteOffset += int64(n)
+		f.reason, f.syntax = strings.TrimPrefix(moved.Error(), "jsontext: "), nil
+	}
+	return f
 }
 
 func kindName(k jsontext.Kind) string {

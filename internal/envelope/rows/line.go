@@ -10,20 +10,20 @@ import (
 )
 
 // line reads {"table":…,"op":…,"row":{…}}, members in any order.
-func (d *Decoder) line(lookup Lookup, n int) error {
-	l := lineReader{d: d, lookup: lookup, n: n}
-	if d.body.PeekKind() != '{' {
-		return rowError("", n, notObject(d.body))
+func (d *Decoder) line(dec *jsontext.Decoder, lookup Lookup, n int) error {
+	l := lineReader{d: d, dec: dec, lookup: lookup, n: n}
+	if dec.PeekKind() != '{' {
+		return rowError("", n, notObject(dec))
 	}
-	if _, err := d.body.ReadToken(); err != nil {
+	if _, err := dec.ReadToken(); err != nil {
 		return rowError("", n, syntaxFault(err))
 	}
-	for d.body.PeekKind() != '}' {
+	for dec.PeekKind() != '}' {
 		if err := l.member(); err != nil {
 			return err
 		}
 	}
-	if _, err := d.body.ReadToken(); err != nil {
+	if _, err := dec.ReadToken(); err != nil {
 		return rowError(l.table, n, syntaxFault(err))
 	}
 	return l.finish()
@@ -32,6 +32,7 @@ func (d *Decoder) line(lookup Lookup, n int) error {
 // lineReader holds what is known of a line so far.
 type lineReader struct {
 	d      *Decoder
+	dec    *jsontext.Decoder
 	lookup Lookup
 	n      int
 
@@ -44,7 +45,7 @@ type lineReader struct {
 }
 
 func (l *lineReader) member() error {
-	raw, err := l.d.body.ReadValue()
+	raw, err := l.dec.ReadValue()
 	if err != nil {
 		return l.fail(syntaxFault(err))
 	}
@@ -92,7 +93,7 @@ func (l *lineReader) readOp() error {
 
 // text reads a string without escapes: neither a table key nor an operation needs one.
 func (l *lineReader) text() (string, *fault) {
-	raw, err := l.d.body.ReadValue()
+	raw, err := l.dec.ReadValue()
 	if err != nil {
 		return "", syntaxFault(err)
 	}
@@ -109,9 +110,9 @@ func (l *lineReader) readRow() error {
 	l.hasRow = true
 	if l.table != "" && l.hasOp {
 		l.done = true
-		return l.build(l.d.body)
+		return l.build(l.dec)
 	}
-	raw, err := l.d.body.ReadValue()
+	raw, err := l.dec.ReadValue()
 	if err != nil {
 		return l.fail(syntaxFault(err))
 	}

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -46,12 +47,7 @@ func (c *compiler) name(raw jsontext.Value) ([]byte, *fault) {
 }
 
 func verbatim(raw jsontext.Value) ([]byte, bool) {
-	for _, b := range raw {
-		if b == '\\' {
-			return nil, false
-		}
-	}
-	return raw[1 : len(raw)-1], true
+	return raw[1 : len(raw)-1], bytes.IndexByte(raw, '\\') < 0
 }
 
 func (c *compiler) bounded(size int) *fault {
@@ -75,11 +71,11 @@ func (c *compiler) newReader(f arrow.Field, nullable bool, b array.Builder) read
 	case *array.LargeListBuilder:
 		return c.newList(f.Type.(*arrow.LargeListType).ElemField(), nullable, b, -1)
 	}
-	value := c.newScalar(f.Type, b)
-	if value == nil {
-		value = noJSONForm(f.Type)
+	add := c.newScalar(f.Type, b)
+	if add == nil {
+		add = noJSONForm(f.Type)
 	}
-	return &scalar{builder: b, nullable: nullable, value: value}
+	return &scalar{builder: b, nullable: nullable, append: add}
 }
 
 func noJSONForm(t arrow.DataType) func(jsontext.Value) *fault {
@@ -114,13 +110,13 @@ func (l *list) fill(n int) {
 	l.element.fill(elements)
 }
 
+func (l *list) take(raw jsontext.Value) *fault { return takeNull(raw, l.nullable, l, "an array") }
+
 func (l *list) read(dec *jsontext.Decoder) *fault {
 	switch dec.PeekKind() {
-	case 'n':
-		return readNull(dec, l.nullable, l)
 	case '[':
 	default:
-		return readWrong(dec, "an array")
+		return readToken(dec, l)
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return syntaxFault(err)
@@ -176,13 +172,13 @@ func (o *object) fill(n int) {
 	}
 }
 
+func (o *object) take(raw jsontext.Value) *fault { return takeNull(raw, o.nullable, o, "an object") }
+
 func (o *object) read(dec *jsontext.Decoder) *fault {
 	switch dec.PeekKind() {
-	case 'n':
-		return readNull(dec, o.nullable, o)
 	case '{':
 	default:
-		return readWrong(dec, "an object")
+		return readToken(dec, o)
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return syntaxFault(err)
@@ -232,21 +228,23 @@ func (o *object) member(dec *jsontext.Decoder, seen []bool) *fault {
 	return nil
 }
 
-func readNull(dec *jsontext.Decoder, nullable bool, r reader) *fault {
-	if !nullable {
-		return refuse(envelope.CodeNullInRequired, "null in a column that takes none")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return syntaxFault(err)
-	}
-	r.null()
-	return nil
-}
-
-func readWrong(dec *jsontext.Decoder, want string) *fault {
+// readToken reads what a nested column takes no more than a null of.
+func readToken(dec *jsontext.Decoder, r reader) *fault {
 	raw, err := dec.ReadValue()
 	if err != nil {
 		return syntaxFault(err)
 	}
-	return wrongKind(raw, want)
+	return r.take(raw)
+}
+
+// takeNull appends a null, or refuses any other value.
+func takeNull(raw jsontext.Value, nullable bool, r reader, want string) *fault {
+	if raw.Kind() != 'n' {
+		return wrongKind(raw, want)
+	}
+	if !nullable {
+		return refuse(envelope.CodeNullInRequired, "null in a column that takes none")
+	}
+	r.null()
+	return nil
 }

@@ -22,7 +22,8 @@ type oneTable struct {
 // decodeOne decodes a message as a batch of its own.
 func decodeOne(d *Decoder, m Message, lookup Lookup) (oneMessage, error) {
 	added, err := d.Add(m, lookup)
-	batch := d.Take()
+	batch := &Batch{}
+	d.Take(batch)
 	if err != nil {
 		batch.Release()
 		return oneMessage{}, err

@@ -18,6 +18,8 @@ type reader interface {
 	// read takes the next value of the decoder and appends exactly one value; after a fault the builder may be
 	// short of it, and has to be filled.
 	read(dec *jsontext.Decoder) *fault
+	// take is read for a value of one token that was read already.
+	take(raw jsontext.Value) *fault
 	// null appends a null or, in a column that takes none, the zero value that stands in for it.
 	null()
 	// fill appends nulls until there are n values, after a fault that left some builders shorter than others.
@@ -28,8 +30,8 @@ type reader interface {
 type scalar struct {
 	builder  array.Builder
 	nullable bool
-	// value appends a value that is not null.
-	value func(raw jsontext.Value) *fault
+	// append appends a value that is not null.
+	append func(raw jsontext.Value) *fault
 }
 
 func (s *scalar) null() { s.builder.AppendNull() }
@@ -45,8 +47,12 @@ func (s *scalar) read(dec *jsontext.Decoder) *fault {
 	if err != nil {
 		return syntaxFault(err)
 	}
-	if raw.Kind() != 'n' {
-		return s.value(raw)
+	return s.take(raw)
+}
+
+func (s *scalar) take(raw jsontext.Value) *fault {
+	if raw[0] != 'n' {
+		return s.append(raw)
 	}
 	if !s.nullable {
 		return refuse(envelope.CodeNullInRequired, "null in a column that takes none")

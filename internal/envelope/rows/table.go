@@ -22,6 +22,7 @@ type Spec struct {
 type Table struct {
 	spec   Spec
 	record *arrow.Schema
+	names  []string
 	index  map[string]int
 	isKey  []bool
 	width  int // bytes that one row takes in the record whatever its values
@@ -37,6 +38,7 @@ func NewTable(spec Spec) (*Table, error) {
 			return nil, fmt.Errorf("rows: table %s: column %q stands twice", spec.Table, f.Name)
 		}
 		t.index[f.Name] = i
+		t.names = append(t.names, f.Name)
 		t.width += widthOf(f.Type)
 	}
 	if len(spec.Key) == 0 {
