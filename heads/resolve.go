@@ -26,10 +26,15 @@ func Current(ctx context.Context, store objstore.Store, root string) (*Snapshot,
 }
 
 func resolve(ctx context.Context, store objstore.Store, root string, registry bool) (*Snapshot, error) {
+	return again(func() (*Snapshot, error) { return resolveOnce(ctx, store, root, registry) })
+}
+
+// again reads anew, a bounded number of times, while what it found is taken from under it.
+func again[T any](read func() (T, error)) (T, error) {
 	for attempt := 1; ; attempt++ {
-		s, err := resolveOnce(ctx, store, root, registry)
+		v, err := read()
 		if !vanished(err) || attempt == resolveAttempts {
-			return s, err
+			return v, err
 		}
 	}
 }

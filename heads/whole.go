@@ -29,6 +29,13 @@ func (w *wholeReads) drop() {
 	w.files = nil
 }
 
+// forget lets go of the files read so far; later ones are read whole again.
+func (w *wholeReads) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.files)
+}
+
 // load holds the lock over the read: a second reader of the same file must wait for it, not repeat it.
 func (w *wholeReads) load(ctx context.Context, key string) ([]byte, bool, error) {
 	if !strings.HasPrefix(key, w.prefix) {

@@ -22,7 +22,7 @@ func Claim(ctx context.Context, o Options, owner string) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{manifest: m}
+	p := &Publisher{manifest: m, versions: &pruner{store: m.o.Store}, history: &pruner{store: m.o.Store}}
 	ctx, end := m.inst.span(ctx, "foldline.claim")
 	err = p.claim(ctx, owner)
 	end(err)

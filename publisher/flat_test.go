@@ -179,7 +179,7 @@ func checkBounded(t *testing.T, h *headsOnly) {
 	for _, part := range []string{"/_versions/", "/data/"} {
 		infos, err := h.store.List(ctx, heads.Join(testRoot, heads.ManifestPath)+part, "", 0)
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(infos), maxVersions+2*journalLimit, part)
+		require.LessOrEqual(t, len(infos), defaultMaxVersions+2*journalLimit, part)
 	}
 	commits, err := heads.Log(ctx, h.store, testRoot, 0)
 	require.NoError(t, err)

@@ -21,8 +21,9 @@ const (
 
 // moveHistory appends commits (oldest first, contiguous, up to some version) to the history, unless it holds them already, and returns what
 // the heads may then name. known is what they name now. Moving is idempotent: the history's own metadata says how far it goes, and
-// the rows are facts that no later commit changes, so it does not matter which process moved them.
-func (m *manifest) moveHistory(ctx context.Context, commits []heads.GraphCommit, known heads.History) (heads.History, error) {
+// the rows are facts that no later commit changes, so it does not matter which process moved them. With merge, the same commit makes one
+// fragment of small ones; a publish that has to move its own does not.
+func (m *manifest) moveHistory(ctx context.Context, commits []heads.GraphCommit, known heads.History, merge bool) (heads.History, error) {
 	t, err := lance.Open(ctx, m.o.Store, heads.Join(m.o.Root, heads.HistoryPath))
 	if err != nil {
 		return heads.History{}, err
@@ -34,11 +35,18 @@ func (m *manifest) moveHistory(ctx context.Context, commits []heads.GraphCommit,
 	if through < known.Through {
 		return heads.History{}, fmt.Errorf("%w: the history ends at version %d, the heads name %d", heads.ErrCorrupt, through, known.Through)
 	}
+	m.newestHistory = t
 	commits = slices.DeleteFunc(slices.Clone(commits), func(c heads.GraphCommit) bool { return c.Version <= through })
 	if len(commits) == 0 {
 		return heads.History{Version: t.Version(), Through: through}, nil
 	}
-	return m.appendHistory(ctx, t, commits)
+	update := &lance.Update{PreservedFields: fieldIDs(t.Schema())}
+	if merge {
+		if err := m.mergeHistory(ctx, t, update); err != nil {
+			return heads.History{}, err
+		}
+	}
+	return m.appendHistory(ctx, t, update, commits)
 }
 
 // historyThrough reads how far the history goes; 0 before the first move.
@@ -46,7 +54,7 @@ func historyThrough(t *lance.Table) (uint64, error) {
 	if err := heads.CheckStamp(t.Metadata()); err != nil {
 		return 0, err
 	}
-	through, err := strconv.ParseUint(t.Metadata()[heads.HistoryThrough], 10, 64)
+	through, err := strconv.ParseUint(t.MetadataValue(heads.HistoryThrough), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %s: %w", heads.ErrCorrupt, heads.HistoryThrough, err)
 	}
@@ -54,15 +62,13 @@ func historyThrough(t *lance.Table) (uint64, error) {
 }
 
 // appendHistory commits on exactly the version that was read.
-func (m *manifest) appendHistory(ctx context.Context, t *lance.Table, commits []heads.GraphCommit) (heads.History, error) {
-	rec := heads.JournalRecord(commits)
-	ids := heads.JournalIDs(commits)
-	f, err := m.write(ctx, t, rec)
+func (m *manifest) appendHistory(ctx context.Context, t *lance.Table, update *lance.Update, commits []heads.GraphCommit) (heads.History, error) {
+	f, err := m.write(ctx, t, heads.JournalRecord(commits))
 	if err != nil {
 		return heads.History{}, err
 	}
-	update := &lance.Update{NewFragments: []lance.Fragment{f}, PreservedFields: fieldIDs(t.Schema())}
-	if update.Filter, err = fence.NewFilter(t.Schema(), hashes(ids, nil)); err != nil {
+	update.NewFragments = append(update.NewFragments, f)
+	if update.Filter, err = fence.NewFilter(t.Schema(), hashes(heads.JournalIDs(commits), nil)); err != nil {
 		return heads.History{}, err
 	}
 	through := commits[len(commits)-1].Version
@@ -80,6 +86,7 @@ func (m *manifest) appendHistory(ctx context.Context, t *lance.Table, commits []
 	if err != nil {
 		return heads.History{}, err
 	}
+	m.newestHistory = done.Table
 	return heads.History{Version: done.Table.Version(), Through: through}, nil
 }
 

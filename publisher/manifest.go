@@ -37,6 +37,10 @@ type manifest struct {
 	inst *instruments
 	// moved is a version of the history that holds more than the heads name; the next graph commit names it.
 	moved heads.History
+	// newestHistory is the newest version of the history that was read or made; nil before the first move.
+	newestHistory *lance.Table
+	// letGo: versions of the manifest up to this one need not be kept; the next graph commit says so.
+	letGo uint64
 }
 
 func newManifest(o Options) (*manifest, error) {
@@ -143,7 +147,7 @@ func (m *manifest) attempt(ctx context.Context, parent *heads.Snapshot, c change
 	}
 	dropMoved(next, m.moved)
 	if len(next.Journal) > journalLimit {
-		moved, err := m.moveHistory(ctx, next.Journal[:len(next.Journal)-journalKeep], next.History)
+		moved, err := m.moveHistory(ctx, next.Journal[:len(next.Journal)-journalKeep], next.History, false)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +180,7 @@ func (m *manifest) next(parent *heads.Snapshot, c change) (*heads.Snapshot, erro
 	}
 	next.Commit = commit
 	next.Journal = append(next.Journal, commit)
-	next.PrunedThrough = boundary(next)
+	m.moveBoundary(next)
 	return next, nil
 }
 
@@ -282,7 +286,7 @@ func (m *manifest) checkBoundary(ctx context.Context, version uint64) error {
 	if err != nil {
 		return err
 	}
-	pruned, err := strconv.ParseUint(t.Metadata()[heads.MetaPruned], 10, 64)
+	pruned, err := strconv.ParseUint(t.MetadataValue(heads.MetaPruned), 10, 64)
 	if err != nil {
 		return fmt.Errorf("%w: %s of version %d: %w", heads.ErrCorrupt, heads.MetaPruned, newest, err)
 	}

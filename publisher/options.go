@@ -29,6 +29,8 @@ type Options struct {
 	Clock  func() time.Time // nil = time.Now
 	// SuspendAfter is how long a table that cannot be committed may hold up a fold before its rows become rejects. 0 = 30 s.
 	SuspendAfter time.Duration
+	// Retention of manifest versions; it matters to the folder alone.
+	Retention Retention
 	// Step is called at every protocol step, on the goroutine that takes it; table steps come from several at once. A
 	// test kills the process in it. nil = none.
 	Step func(Step)
@@ -54,6 +56,7 @@ func (o *Options) EnsureDefaults() {
 	if o.SuspendAfter == 0 {
 		o.SuspendAfter = defaultSuspendAfter
 	}
+	o.Retention.ensureDefaults()
 	if o.Step == nil {
 		o.Step = func(Step) {}
 	}
@@ -66,5 +69,5 @@ func (o Options) validate() error {
 	if o.SuspendAfter < 0 {
 		return invalid("SuspendAfter is negative")
 	}
-	return nil
+	return o.Retention.validate()
 }

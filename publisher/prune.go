@@ -5,84 +5,98 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/objstore"
 )
 
-// Retention of manifest versions: at least minVersions are kept, and of what is older at most maxVersions.
-const (
-	minVersions = 64
-	maxVersions = 1000
-	// pruneStep is how far one publish advances the boundary at most: it must outrun one version a publish to catch up.
-	pruneStep = 2
-)
+// pruneStep is how many versions one publish lets go of at most, and one call of prune removes twice as many: both must outrun one version a
+// publish to catch up after a pause.
+const pruneStep = 2
 
-// boundary is the pruned_through of next: it follows maxVersions behind, a few versions at a time. It lands with the publish, before
-// anything is deleted.
-func boundary(next *heads.Snapshot) uint64 {
-	if next.Version <= maxVersions {
-		return next.PrunedThrough
-	}
-	return max(next.PrunedThrough, min(next.Version-maxVersions, next.PrunedThrough+pruneStep))
+// pruner removes old versions of one of the graph's own tables, oldest first, each with the files that only it names. Several may be at
+// it: what one has removed the other finds gone.
+type pruner struct {
+	store objstore.Store
+	// through: versions up to this one are gone.
+	through  uint64
+	surveyed bool
+	// read are versions above through that were read: each is asked for several times in a row.
+	read map[uint64]*lance.Table
 }
 
-// prune removes manifest versions at or below the published boundary, oldest first, with the files that only they name.
-func (p *Publisher) prune(ctx context.Context) error {
-	limit := p.snap.PrunedThrough
-	for n := 0; n < 2*pruneStep && p.pruned < limit; n++ {
-		if err := p.pruneOne(ctx, p.pruned+1); err != nil {
-			return err
-		}
-		p.pruned++
-		p.inst.pruned.Add(ctx, 1)
+// survey finds the oldest version that an earlier owner has left at or below boundary: one LIST, once.
+func (r *pruner) survey(ctx context.Context, newest *lance.Table, boundary uint64) error {
+	if r.surveyed {
+		return nil
+	}
+	left, err := newest.Versions(ctx, boundary)
+	if err != nil {
+		return err
+	}
+	r.through, r.surveyed = boundary, true
+	if len(left) > 0 {
+		r.through = slices.Min(left) - 1
 	}
 	return nil
 }
 
-// surveyPruned finds the oldest version that an earlier owner has left below the boundary.
-func (p *Publisher) surveyPruned(ctx context.Context) error {
-	p.pruned = p.snap.PrunedThrough
-	left, err := p.snap.Manifest().Versions(ctx, p.pruned)
-	if err == nil && len(left) > 0 {
-		p.pruned = slices.Min(left) - 1
+// remove removes at most twice pruneStep versions at or below boundary and returns how many it passed.
+func (r *pruner) remove(ctx context.Context, newest *lance.Table, boundary uint64) (n int, err error) {
+	if err := r.survey(ctx, newest, boundary); err != nil {
+		return 0, err
 	}
-	return err
+	for ; n < 2*pruneStep && r.through < boundary; n++ {
+		if err := r.removeOne(ctx, newest, r.through+1); err != nil {
+			return n, err
+		}
+		r.through++
+	}
+	return n, nil
 }
 
-// pruneOne removes the data files of a version that the next one does not name, then its manifest: a crash in between leaves the
-// manifest, and the next run finds it.
-func (p *Publisher) pruneOne(ctx context.Context, version uint64) error {
-	t, err := p.oldVersion(ctx, version)
-	if errors.Is(err, lance.ErrNotFound) {
-		return nil
+// removeOne removes the data files of a version that the next one does not name, then its manifest: a crash in between leaves the
+// manifest, and a later survey finds it.
+func (r *pruner) removeOne(ctx context.Context, newest *lance.Table, version uint64) error {
+	t, err := r.at(ctx, newest, version)
+	if err != nil || t == nil {
+		return err
 	}
+	next, err := r.at(ctx, newest, version+1)
 	if err != nil {
 		return err
 	}
-	next, err := p.oldVersion(ctx, version+1)
-	switch {
-	case errors.Is(err, lance.ErrNotFound): // a stale writer's put in a slot that was emptied before: its files may be shared
-	case err != nil:
-		return err
-	default:
-		if err := p.removeFiles(ctx, t, next); err != nil {
+	if next != nil { // else t is a stale writer's put in a slot that was emptied before: its files may be shared
+		if err := r.removeFiles(ctx, t, next); err != nil {
 			return err
 		}
-		p.pruneNext = next
 	}
-	return p.snap.Manifest().DeleteVersions(ctx, []uint64{version})
+	if err := newest.DeleteVersions(ctx, []uint64{version}); err != nil {
+		return err
+	}
+	delete(r.read, version)
+	return nil
 }
 
-// oldVersion opens a version of the manifest; each is asked for twice in a row.
-func (p *Publisher) oldVersion(ctx context.Context, version uint64) (*lance.Table, error) {
-	if p.pruneNext != nil && p.pruneNext.Version() == version {
-		return p.pruneNext, nil
+// at reads a version, nil when it is gone.
+func (r *pruner) at(ctx context.Context, newest *lance.Table, version uint64) (*lance.Table, error) {
+	if t := r.read[version]; t != nil {
+		return t, nil
 	}
-	return p.snap.Manifest().At(ctx, version)
+	t, err := newest.At(ctx, version)
+	if errors.Is(err, lance.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil {
+		if r.read == nil {
+			r.read = map[uint64]*lance.Table{}
+		}
+		r.read[version] = t
+	}
+	return t, err
 }
 
 // removeFiles removes the files of t that next does not name.
-func (p *Publisher) removeFiles(ctx context.Context, t, next *lance.Table) error {
+func (r *pruner) removeFiles(ctx context.Context, t, next *lance.Table) error {
 	kept := map[string]bool{}
 	for _, f := range next.Fragments() {
 		for _, file := range f.Files() {
@@ -94,7 +108,7 @@ func (p *Publisher) removeFiles(ctx context.Context, t, next *lance.Table) error
 			if kept[file.Path] {
 				continue
 			}
-			if err := p.o.Store.Delete(ctx, dataPath(t.Root(), file.Path)); err != nil {
+			if err := r.store.Delete(ctx, dataPath(t.Root(), file.Path)); err != nil {
 				return err
 			}
 		}

@@ -19,12 +19,10 @@ type Publisher struct {
 	nextFold  uint64
 	recovered *Published
 	barred    map[heads.TableID]error // tables that took no barrier, and why
-	// leftovers are objects of the published fold, expired those of folds before it, which Tidy removes.
-	leftovers, expired []string
+	// leftovers are objects of the published fold, outdated those of folds before it, which Tidy removes.
+	leftovers, outdated []string
 	untidy             bool // Tidy is due
-	// pruned: manifest versions up to this one are gone. pruneNext is the one above, when it was read.
-	pruned    uint64
-	pruneNext *lance.Table
+	versions, history  *pruner // of the manifest, and of the history of it
 	usedUp    error
 }
 

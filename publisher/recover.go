@@ -32,11 +32,11 @@ func (p *Publisher) survey(ctx context.Context) error {
 		case fold == p.snap.Fold:
 			p.leftovers = append(p.leftovers, object.Key)
 		case fold < p.snap.Fold:
-			p.expired = append(p.expired, object.Key)
+			p.outdated = append(p.outdated, object.Key)
 		}
 	}
 	p.nextFold, p.untidy = highest+1, true
-	return p.surveyPruned(ctx)
+	return p.versions.survey(ctx, p.snap.Manifest(), p.snap.PrunedThrough)
 }
 
 // recover completes the fold that some table holds and the heads do not: forward only, from its record, the same transactions with the

@@ -23,19 +23,19 @@ func (p *Publisher) Tidy(ctx context.Context) error {
 
 // removeLeftovers removes the records of folds below the published one: those of the published fold stay until the next publish.
 func (p *Publisher) removeLeftovers(ctx context.Context) error {
-	for i, key := range p.expired {
+	for i, key := range p.outdated {
 		if err := p.o.Store.Delete(ctx, key); err != nil {
-			p.expired = p.expired[i:]
+			p.outdated = p.outdated[i:]
 			return err
 		}
 	}
-	p.expired = nil
+	p.outdated = nil
 	return nil
 }
 
 // expire makes the objects of the folds before rec removable, and remembers those of rec.
 func (p *Publisher) expire(rec *record, results []committed) {
-	p.expired = append(p.expired, p.leftovers...)
+	p.outdated = append(p.outdated, p.leftovers...)
 	p.leftovers = nil
 	for _, t := range rec.tables {
 		if t.deleteKeys != "" {
@@ -52,16 +52,17 @@ func (p *Publisher) expire(rec *record, results []committed) {
 	p.untidy = true
 }
 
-// moveOld moves graph commits to the history once there are twice as many as the hot fragment keeps. The next graph commit drops them from
-// there and names the history's version.
+// moveOld moves graph commits to the history once there are twice as many as the hot fragment keeps, and merges what it finds there. The next graph
+// commit drops them from the hot fragment and names the history's version.
 func (p *Publisher) moveOld(ctx context.Context) error {
 	journal := p.snap.Journal
 	if len(journal) < 2*journalKeep || journal[len(journal)-journalKeep-1].Version <= p.moved.Through {
 		return nil
 	}
-	moved, err := p.moveHistory(ctx, journal[:len(journal)-journalKeep], p.snap.History)
-	if err == nil {
-		p.moved = moved
+	moved, err := p.moveHistory(ctx, journal[:len(journal)-journalKeep], p.snap.History, true)
+	if err != nil {
+		return err
 	}
-	return err
+	p.moved = moved
+	return p.pruneHistory(ctx)
 }
