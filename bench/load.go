@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -174,7 +175,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // median is the middle of some numbers, of the lower two when they are even.
-func median(values []float64) float64 {
+func median[T cmp.Ordered](values []T) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[(len(sorted)-1)/2]
 }

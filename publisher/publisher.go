@@ -21,9 +21,9 @@ type Publisher struct {
 	barred    map[heads.TableID]error // tables that took no barrier, and why
 	// leftovers are objects of the published fold, outdated those of folds before it, which Tidy removes.
 	leftovers, outdated []string
-	untidy             bool // Tidy is due
-	versions, history  *pruner // of the manifest, and of the history of it
-	usedUp    error
+	untidy              bool    // Tidy is due
+	versions, history   *pruner // of the manifest, and of the history of it
+	usedUp              error
 }
 
 // Epoch returns the folder epoch that was claimed.

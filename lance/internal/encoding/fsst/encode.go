@@ -1,9 +1,7 @@
 package fsst
 
 import (
-	"cmp"
 	"encoding/binary"
-	"slices"
 )
 
 const (
@@ -49,6 +47,15 @@ func mask(length uint8) uint64 { return ^uint64(0) >> (64 - 8*uint64(length)) }
 // puts the better ones first. Symbols that found no place are dropped.
 func newEncoder(symbols []symbol) *Encoder {
 	e := &Encoder{}
+	e.index(symbols)
+	return e
+}
+
+// index makes e, used before or not, what newEncoder makes.
+func (e *Encoder) index(symbols []symbol) {
+	e.symbols = e.symbols[:0]
+	clear(e.one[:])
+	clear(e.long[:])
 	for _, s := range symbols {
 		if len(e.symbols) == maxSymbols {
 			break
@@ -59,7 +66,6 @@ func newEncoder(symbols []symbol) *Encoder {
 		e.place(s)
 	}
 	e.fillShort()
-	return e
 }
 
 func (e *Encoder) place(s symbol) {
@@ -68,18 +74,20 @@ func (e *Encoder) place(s symbol) {
 	switch s.length {
 	case 1:
 		e.one[s.bytes&0xff] = en
-	case 2:
-		e.short[s.bytes&0xffff] = en
+	case 2: // fillShort
 	default:
 		e.long[hash3(s.bytes)] = longEntry{bytes: s.bytes, mask: mask(s.length), entry: en}
 	}
 }
 
-// fillShort lets every pair of bytes without a symbol of its own lead to the symbol of its first byte.
+// fillShort indexes the symbols of two bytes and lets every other pair of bytes lead to the symbol of its first byte.
 func (e *Encoder) fillShort() {
-	for i := range e.short {
-		if e.short[i].length == 0 {
-			e.short[i] = e.one[i&0xff]
+	for high := range 256 {
+		copy(e.short[high<<8:], e.one[:])
+	}
+	for code, s := range e.symbols {
+		if s.length == 2 {
+			e.short[s.bytes&0xffff] = entry{code: uint8(code), length: 2}
 		}
 	}
 }
@@ -148,13 +156,16 @@ func (e *Encoder) Append(dst, value []byte) []byte {
 // Train builds a symbol table from values; value(i) gives the i-th of n. It looks at a sample of about 16 KiB.
 func Train(n int, value func(i int) []byte) *Encoder {
 	sample := takeSample(n, value)
-	e := newEncoder(nil)
+	c := counters.Get().(*counter)
+	defer counters.Put(c)
+	e, spare := newEncoder(nil), &Encoder{}
 	for g := range generations {
-		c := newCounter(len(e.symbols))
+		c.reset()
 		for _, v := range sample {
 			c.count(e, v)
 		}
-		e = newEncoder(c.best(e, g == generations-1))
+		spare.index(c.best(e, g == generations-1))
+		e, spare = spare, e
 	}
 	return e
 }
@@ -173,100 +184,4 @@ func takeSample(n int, value func(i int) []byte) [][]byte {
 		sample = append(sample, v)
 	}
 	return sample
-}
-
-// counter counts how often symbols, and pairs of them, are used. Index 256+b stands for the escaped byte b.
-type counter struct {
-	single [512]int
-	pair   map[uint32]int
-}
-
-func newCounter(int) *counter { return &counter{pair: make(map[uint32]int, 1<<12)} }
-
-func (c *counter) count(e *Encoder, v []byte) {
-	last := -1
-	for len(v) > 0 {
-		var tail [8]byte
-		copy(tail[:], v)
-		word := binary.LittleEndian.Uint64(tail[:])
-		en := e.next(word, len(v))
-		id, length := int(en.code), int(en.length)
-		if length == 0 {
-			id, length = 256+int(v[0]), 1
-		}
-		c.single[id]++
-		if last >= 0 {
-			c.pair[uint32(last)<<16|uint32(id)]++
-			if length > 1 {
-				c.pair[uint32(last)<<16|256|uint32(v[0])]++
-			}
-		}
-		last = id
-		v = v[length:]
-	}
-}
-
-// symbolOf gives the symbol that a counter's index stands for.
-func symbolOf(e *Encoder, id int) symbol {
-	if id >= 256 {
-		return symbol{bytes: uint64(id - 256), length: 1}
-	}
-	return e.symbols[id]
-}
-
-// best returns the symbols and pairs of symbols that save most, best first.
-func (c *counter) best(e *Encoder, last bool) []symbol {
-	gain := make(map[symbol]int, 1<<10)
-	for id, n := range c.single {
-		if n > 0 {
-			s := symbolOf(e, id)
-			weight := n
-			if s.length == 1 {
-				weight *= 8 // a byte without a symbol costs two
-			}
-			gain[s] += weight * int(s.length)
-		}
-	}
-	if !last {
-		for ids, n := range c.pair {
-			a, b := symbolOf(e, int(ids>>16)), symbolOf(e, int(ids&0xffff))
-			if a.length < maxSymbolLen {
-				s := join(a, b)
-				gain[s] += n * int(s.length)
-			}
-		}
-	}
-	return rank(gain)[:min(len(gain), 4*maxSymbols)]
-}
-
-// rank orders symbols by what they save, most first; the order is total, so that equal pages make equal files.
-func rank(gain map[symbol]int) []symbol {
-	type ranked struct {
-		symbol
-		gain int
-	}
-	byGain := make([]ranked, 0, len(gain))
-	for s, n := range gain {
-		byGain = append(byGain, ranked{s, n})
-	}
-	slices.SortFunc(byGain, func(a, b ranked) int {
-		if a.gain != b.gain {
-			return cmp.Compare(b.gain, a.gain)
-		}
-		if a.bytes != b.bytes {
-			return cmp.Compare(a.bytes, b.bytes)
-		}
-		return cmp.Compare(a.length, b.length)
-	})
-	out := make([]symbol, len(byGain))
-	for i, r := range byGain {
-		out[i] = r.symbol
-	}
-	return out
-}
-
-// join makes the symbol of two neighbours, cut at eight bytes.
-func join(a, b symbol) symbol {
-	length := min(a.length+b.length, maxSymbolLen)
-	return symbol{bytes: (a.bytes | b.bytes<<(8*a.length)) & mask(length), length: length}
 }
