@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -51,8 +52,21 @@ func (l *Local) Create(ctx context.Context, key string) (Upload, error) {
 	if err != nil {
 		return nil, opError("create", key, err)
 	}
-	u.buf = bufio.NewWriterSize(u.file, uploadBuffer)
+	u.buf = uploadBuffers.Get().(*bufio.Writer)
+	u.buf.Reset(u.file)
 	return u, nil
+}
+
+// uploadBuffers are for use again: most uploads are far smaller than their buffer.
+var uploadBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, uploadBuffer) }}
+
+// release gives the buffer back, once.
+func (u *localUpload) release() {
+	if u.buf != nil {
+		u.buf.Reset(nil)
+		uploadBuffers.Put(u.buf)
+		u.buf = nil
+	}
 }
 
 // localUpload is a temporary file beside the place of its object.
@@ -114,6 +128,7 @@ func (u *localUpload) Commit() (Info, error) {
 	if u.ended {
 		return Info{}, opError("commit", u.key, ErrClosed)
 	}
+	defer u.release()
 	defer func() { _ = u.Abort() }() // does nothing once the file has its name
 	if err := u.ctx.Err(); err != nil {
 		return Info{}, opError("commit", u.key, err)
@@ -157,6 +172,7 @@ func (u *localUpload) Abort() error {
 		return nil
 	}
 	u.ended = true
+	u.release()
 	_ = u.file.Close() // its content is dropped
 	if err := os.Remove(u.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return opError("abort", u.key, err)
