@@ -28,9 +28,11 @@ type Config struct {
 	Dedupe  Dedupe  `yaml:"dedupe" embed:"" prefix:"dedupe-"`
 	Fold    Fold    `yaml:"fold" embed:"" prefix:"fold-"`
 	Suspend Suspend `yaml:"suspend" embed:"" prefix:"suspend-"`
-	HTTP    HTTP    `yaml:"http" embed:"" prefix:"http-"`
-	Log     Log     `yaml:"log" embed:"" prefix:"log-"`
-	OTLP    OTLP    `yaml:"otlp" embed:"" prefix:"otlp-"`
+	// Retention is read by the folder; other processes leave the boundary where it is.
+	Retention Retention `yaml:"retention" embed:"" prefix:"retention-"`
+	HTTP      HTTP      `yaml:"http" embed:"" prefix:"http-"`
+	Log       Log       `yaml:"log" embed:"" prefix:"log-"`
+	OTLP      OTLP      `yaml:"otlp" embed:"" prefix:"otlp-"`
 
 	// Tables are created when they are missing and compared when they exist. They have no flag: a schema belongs in a
 	// file that is kept.

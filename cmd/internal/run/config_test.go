@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/internal/envelope/rows"
+	"github.com/foldline/foldline/publisher"
 )
 
 type testCLI struct {
@@ -68,7 +69,7 @@ func TestUnknownKeysAreErrors(t *testing.T) {
 	for file, says := range map[string]string{
 		"grahp: x\n":                              "line 1: grahp: unknown setting; did you mean graph?",
 		"wal: {max_byte: 1}\n":                    "did you mean wal.max_bytes?",
-		"retention: {versions: 3}\n":              "retention: unknown setting",
+		"retention: {versions: 3}\n":              "did you mean retention.min_versions?",
 		"accept_loss: true\n":                     "accept_loss: unknown setting",
 		"wal_dir: x\n":                            "did you mean wal.dir?",
 		"tables: [{table: node:A, colums: []}]\n": "field colums not found",
@@ -183,6 +184,19 @@ func TestIngestLimits(t *testing.T) {
 	_, err = parse(t, "ingest: {limits: {payload_bytes: 0, rows: 0, columns: 0, nesting: 0, key_bytes: 0, record_bytes: 0, string_bytes: 0}}\n")
 	for _, name := range []string{"payload_bytes", "rows", "columns", "nesting", "key_bytes", "record_bytes", "string_bytes"} {
 		require.ErrorContains(t, err, "ingest.limits."+name+": must be above 0")
+	}
+}
+
+func TestRetention(t *testing.T) {
+	c, err := parse(t, "")
+	require.NoError(t, err)
+	require.Equal(t, Retention{MinVersions: 64, MaxVersions: 1000, MaxAge: 10 * time.Minute}, c.Retention)
+	c, err = parse(t, "retention: {min_versions: 100, max_versions: 90000}\n", "--retention-max-age", "720h")
+	require.NoError(t, err)
+	require.Equal(t, publisher.Retention{MinVersions: 100, MaxVersions: 90000, MaxAge: 720 * time.Hour}, c.Retention.publisher())
+	_, err = parse(t, "retention: {min_versions: 63, max_versions: 62, max_age: 0s}\n")
+	for _, fault := range []string{"retention.min_versions: must be at least 64", "retention.max_versions: 62 is below", "retention.max_age"} {
+		require.ErrorContains(t, err, fault)
 	}
 }
 

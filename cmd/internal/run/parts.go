@@ -83,7 +83,7 @@ func (p *parts) close() { p.nc.Close() }
 
 func (p *parts) publisherOptions() publisher.Options {
 	o := publisher.Options{
-		Store: p.store, Root: graphRoot, Logger: p.log, Clock: p.deps.Clock, SuspendAfter: p.cfg.Suspend.After,
+		Store: p.store, Root: graphRoot, Logger: p.log, Clock: p.deps.Clock, SuspendAfter: p.cfg.Suspend.After, Retention: p.cfg.Retention.publisher(),
 		Meter: p.deps.Telemetry.Meter("publisher"), Tracer: p.deps.Telemetry.Tracer("publisher"),
 	}
 	if step := p.deps.Step; step != nil {
