@@ -25,6 +25,13 @@ type DataFile struct {
 // ID returns the fragment's id; it is 0 in a fragment that no commit has placed yet.
 func (f Fragment) ID() uint64 { return f.m.GetId() }
 
+// Unplaced returns the fragment without its id, so that a transaction that removes it can add it again, with the same files, behind others.
+func (f Fragment) Unplaced() Fragment {
+	m := proto.CloneOf(f.m)
+	m.Id = 0
+	return Fragment{m}
+}
+
 // PhysicalRows returns the rows in the files, deleted ones included.
 func (f Fragment) PhysicalRows() uint64 { return f.m.GetPhysicalRows() }
 

@@ -41,12 +41,17 @@ func (m *manifest) moveHistory(ctx context.Context, commits []heads.GraphCommit,
 		return heads.History{Version: t.Version(), Through: through}, nil
 	}
 	update := &lance.Update{PreservedFields: fieldIDs(t.Schema())}
+	var uploaded []lance.Fragment
 	if merge {
-		if err := m.mergeHistory(ctx, t, update); err != nil {
+		if uploaded, err = m.mergeHistory(ctx, t, update); err != nil {
 			return heads.History{}, err
 		}
 	}
-	return m.appendHistory(ctx, t, update, commits)
+	moved, err := m.appendHistory(ctx, t, update, commits)
+	if errors.Is(err, lance.ErrConflict) {
+		m.drop(ctx, t, uploaded)
+	}
+	return moved, err
 }
 
 // historyThrough reads how far the history goes; 0 before the first move.
@@ -81,7 +86,7 @@ func (m *manifest) appendHistory(ctx context.Context, t *lance.Table, update *la
 			return nil
 		}})
 	if errors.Is(err, lance.ErrConflict) {
-		m.drop(ctx, t, update.NewFragments)
+		m.drop(ctx, t, []lance.Fragment{f})
 	}
 	if err != nil {
 		return heads.History{}, err
