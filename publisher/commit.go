@@ -165,6 +165,9 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 			if err := fence.Covers(x.Ours, x.Latest.Schema()); err != nil {
 				return fmt.Errorf("%w: %w", lance.ErrIncompatible, err)
 			}
+			if err := p.checkColumns(t, x.Latest); err != nil {
+				return err
+			}
 			return guard(ctx, x)
 		}})
 	if err != nil {

@@ -71,9 +71,27 @@ func newGraph(t testing.TB, store objstore.Store) *Publisher {
 	return p
 }
 
-// plan is a small stand-in for package fold: it turns entries after the published cut, up to through, into a prepared fold. One
-// key has at most one operation in it.
+// opener opens the version of a table that a fold is planned on.
+type opener func(ctx context.Context, p *Publisher, snap *heads.Snapshot, key string) (*lance.Table, error)
+
+func atNewest(ctx context.Context, p *Publisher, snap *heads.Snapshot, key string) (*lance.Table, error) {
+	t, _ := snap.Table(key)
+	return p.newestOf(ctx, t.Path)
+}
+
+// atHead is what package fold plans on.
+func atHead(ctx context.Context, p *Publisher, snap *heads.Snapshot, key string) (*lance.Table, error) {
+	return snap.OpenTable(ctx, p.o.Store, key)
+}
+
+// plan is planOn the newest versions, so that a model of those knows every verdict beforehand.
 func plan(ctx context.Context, p *Publisher, log []entry, through uint64) (*Prepared, error) {
+	return planOn(ctx, p, log, through, atNewest)
+}
+
+// planOn is a small stand-in for package fold: it turns entries after the published cut, up to through, into a prepared fold. One
+// key has at most one operation in it.
+func planOn(ctx context.Context, p *Publisher, log []entry, through uint64, open opener) (*Prepared, error) {
 	snap, err := p.Refresh(ctx)
 	if err != nil {
 		return nil, err
@@ -90,7 +108,7 @@ func plan(ctx context.Context, p *Publisher, log []entry, through uint64) (*Prep
 	}
 	var rejects []Reject
 	for _, key := range slices.Sorted(maps.Keys(perTable)) {
-		t, more, err := planTable(ctx, p, snap, f.Fold, key, perTable[key])
+		t, more, err := planTable(ctx, p, snap, f.Fold, key, perTable[key], open)
 		if err != nil {
 			return nil, err
 		}
@@ -111,12 +129,12 @@ type placed struct {
 	origin Origin
 }
 
-func planTable(ctx context.Context, p *Publisher, snap *heads.Snapshot, fold uint64, key string, ops []placed) (*PreparedTable, []Reject, error) {
+func planTable(ctx context.Context, p *Publisher, snap *heads.Snapshot, fold uint64, key string, ops []placed, open opener) (*PreparedTable, []Reject, error) {
 	t, ok := snap.Table(key)
 	if !ok {
 		return nil, nil, fmt.Errorf("no table %q", key)
 	}
-	base, err := lance.Open(ctx, p.o.Store, heads.Join(p.o.Root, t.Path))
+	base, err := open(ctx, p, snap, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,7 +157,8 @@ func planTable(ctx context.Context, p *Publisher, snap *heads.Snapshot, fold uin
 		exists := len(found[o.id]) > 0
 		switch {
 		case o.kind == "insert" && exists:
-			rejects = append(rejects, Reject{Origin: o.origin, Table: key, Op: "insert", Code: CodeKeyExists, Reason: "exists", Row: []byte("{}"), Fold: fold})
+			rejects = append(rejects, Reject{Origin: o.origin, Table: key, Op: "insert", Code: CodeKeyExists, Reason: "exists", Fold: fold,
+				Row: fmt.Appendf(nil, `{"id":%q,"v":%d}`, o.id, o.value)})
 			continue
 		case o.kind == "delete":
 			deletes = append(deletes, o.id)

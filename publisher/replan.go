@@ -56,9 +56,27 @@ func (p *Publisher) checkReplaced(ctx context.Context, t *recordTable, latest *l
 			return fmt.Errorf("%w: table %q was replaced by version %d (%s)", lance.ErrIncompatible, t.key, v, tx.Op.Kind())
 		}
 	}
+	return p.checkColumns(t, latest)
+}
+
+// checkColumns refuses a version that does not have the key and the columns that the plan wrote: the engine's matrix lets an update pass over
+// a dropped, a renamed, or a dropped and newly made column of the same name, and rows of ours would then show nothing there (f4, race R10). The
+// plan knows its columns by their field ids.
+func (p *Publisher) checkColumns(t *recordTable, latest *lance.Table) error {
 	registered, ok := p.snap.TableByID(t.id)
-	if !ok || !slices.Equal(latest.Schema().PrimaryKey(), registered.PrimaryKey) {
-		return fmt.Errorf("%w: the primary key of table %q is %v now", lance.ErrIncompatible, t.key, latest.Schema().PrimaryKey())
+	if !ok || !p.fits(registered, latest) {
+		return fmt.Errorf("%w: version %d of table %q does not have its registered key and columns", lance.ErrIncompatible, latest.Version(), t.key)
+	}
+	if registered.System {
+		return nil // the dead letters' rows are made for the version at hand
+	}
+	known := t.update().PreservedFields
+	for _, c := range registered.Columns {
+		for _, f := range latest.Schema().Fields() {
+			if f.ParentID < 0 && f.Name == c.Name && !slices.Contains(known, uint32(f.ID)) {
+				return fmt.Errorf("%w: column %q of table %q was made anew", lance.ErrIncompatible, c.Name, t.key)
+			}
+		}
 	}
 	return nil
 }

@@ -239,7 +239,7 @@ func TestAdoption(t *testing.T) {
 	require.NoError(t, foreign{store}.merge(ctx, testTables[0], "theirs", &value))
 	require.NoError(t, foreign{store}.append(ctx, testTables[1], "theirs", 5))
 	require.NoError(t, foreign{store}.overwrite(ctx, testTables[1]))
-	cleanUp(t, store, testTables[0])
+	require.NoError(t, foreign{store}.cleanUp(ctx, testTables[0]))
 	s, err := p.Adopt(ctx)
 	require.NoError(t, err)
 	got, err := content(ctx, store, s, testTables[0])

@@ -70,16 +70,6 @@ func TestBarriersAreOnUntouchedTablesToo(t *testing.T) {
 	require.Zero(t, table.Rows())
 }
 
-// cleanUp removes all versions of a table below its newest, as a foreign cleanup without an age limit does.
-func cleanUp(t *testing.T, store objstore.Store, key string) {
-	ctx := context.Background()
-	table, err := foreign{store}.open(ctx, key)
-	require.NoError(t, err)
-	versions, err := table.Versions(ctx, table.Version()-1)
-	require.NoError(t, err)
-	require.NoError(t, table.DeleteVersions(ctx, versions))
-}
-
 // TestStalePutIntoAnEmptiedSlot: while a folder is stopped before a put, a successor folds on and a foreign cleanup empties the slot. The stale put
 // succeeds there, is nobody's version, and is noticed (i3, R17).
 func TestStalePutIntoAnEmptiedSlot(t *testing.T) {
@@ -93,7 +83,7 @@ func TestStalePutIntoAnEmptiedSlot(t *testing.T) {
 	require.NoError(t, err)
 	_, err = publishThrough(ctx, b, log, 1)
 	require.NoError(t, err)
-	cleanUp(t, store, testTables[0])
+	require.NoError(t, foreign{store}.cleanUp(ctx, testTables[0]))
 
 	require.ErrorIs(t, goOn(), ErrFenced)
 	m := newModel()
@@ -113,7 +103,7 @@ func TestPutIntoAnEmptiedSlotIsTriedAgain(t *testing.T) {
 	for i, id := range []string{"f1", "f2", "f3"} {
 		require.NoError(t, foreign{store}.append(ctx, testTables[0], id, int64(i)))
 	}
-	cleanUp(t, store, testTables[0])
+	require.NoError(t, foreign{store}.cleanUp(ctx, testTables[0]))
 	published, err := p.Publish(ctx, f)
 	require.NoError(t, err)
 	head, _ := published.Snapshot.Table(testTables[0])
@@ -143,7 +133,7 @@ func TestWitnessSurvivesACleanup(t *testing.T) {
 	require.ErrorIs(t, err, errCrash)
 	for _, key := range testTables {
 		require.NoError(t, foreign{store}.append(ctx, key, "theirs", 5))
-		cleanUp(t, store, key)
+		require.NoError(t, foreign{store}.cleanUp(ctx, key))
 	}
 	b, err := Claim(ctx, options(store), "successor")
 	require.NoError(t, err)
@@ -189,7 +179,7 @@ func TestLostMetadataFallsBackToTransactions(t *testing.T) {
 			for _, key := range testTables {
 				loseMetadata(t, store, key)
 				if c.cleaned {
-					cleanUp(t, store, key)
+					require.NoError(t, foreign{store}.cleanUp(ctx, key))
 				}
 			}
 			b, err := Claim(ctx, options(store), "successor")
