@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -115,6 +116,7 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 		return Report{}, fmt.Errorf("fold: publish fold %d: %w", prepared.Fold, err)
 	}
 	f.opts.Step("published")
+	f.remember(published.Tables)
 	now, totals := f.opts.Clock(), sum(tables)
 	report := Report{
 		Fold: prepared.Fold, Entries: c.entries, Rows: c.rows, Tables: len(prepared.Tables), Bytes: c.bytes,
@@ -309,8 +311,13 @@ func (f *Folder) openTable(ctx context.Context, snap *heads.Snapshot, t heads.Ta
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	f.tables[t.ID] = opened
-	f.mu.Unlock()
+	f.remember(map[heads.TableID]*lance.Table{t.ID: opened})
 	return opened, nil
+}
+
+// remember keeps versions for the next fold.
+func (f *Folder) remember(tables map[heads.TableID]*lance.Table) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.Copy(f.tables, tables)
 }

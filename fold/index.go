@@ -9,8 +9,8 @@ import (
 )
 
 // index tells the key index what a published fold did to each table, so that
-// the next fold has nothing to read back. It also opens the new versions, which
-// the next fold would do first. What fails here is caught up by the next look-up.
+// the next fold has nothing to read back. What fails here is caught up by the
+// next look-up.
 func (f *Folder) index(ctx context.Context, snap *heads.Snapshot, tables []preparedTable) {
 	if f.opts.Index == nil {
 		return

@@ -38,12 +38,13 @@ var _ Publisher = (*publisher.Publisher)(nil)
 
 // Limits and defaults.
 const (
-	defaultInterval    = time.Second
-	defaultAdopt       = time.Minute
-	defaultSuspend     = 30 * time.Second
-	defaultMaxRows     = 1_000_000
-	defaultMaxBytes    = 128 << 20
-	defaultParallel    = 4
+	defaultInterval = time.Second
+	defaultAdopt    = time.Minute
+	defaultSuspend  = 30 * time.Second
+	defaultMaxRows  = 1_000_000
+	defaultMaxBytes = 128 << 20
+	// Preparing a table waits for the store more than it computes.
+	defaultParallel    = 16
 	defaultBackoffMax  = 10 * time.Second
 	outputRecordRows   = 16 << 10 // rows of one record given to the fragment writer
 	outputRecordBytes  = 32 << 20 // and its bytes, about
@@ -82,7 +83,7 @@ type Options struct {
 	// then follows at once. They also start a fold before its time. Defaults 1,000,000 and 128 MiB; at most 1 GiB.
 	MaxRows  int
 	MaxBytes int64
-	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 4.
+	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 16.
 	Parallel int
 
 	// Notify tells the world of a publish or an adoption: waiters, events. Its context does not end with a stop request, so it must not

@@ -57,4 +57,6 @@ type Published struct {
 	Snapshot *heads.Snapshot
 	Commit   heads.GraphCommit
 	Rejects  int // rows added to the dead letters
+	// Tables are the versions that the fold committed and the heads name now, by table id: nobody has to read them back.
+	Tables map[heads.TableID]*lance.Table
 }

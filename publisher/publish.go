@@ -121,7 +121,12 @@ func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []com
 	}
 	p.snap = state
 	p.step("publish.after")
-	out := &Published{Snapshot: state, Rejects: rejects}
+	out := &Published{Snapshot: state, Rejects: rejects, Tables: map[heads.TableID]*lance.Table{}}
+	for _, r := range results {
+		if r.givenUp == nil {
+			out.Tables[r.id] = r.table
+		}
+	}
 	for _, c := range state.Journal {
 		if c.ID == rec.commitID {
 			out.Commit = c

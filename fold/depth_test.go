@@ -1,0 +1,69 @@
+package fold
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/faultstore"
+	"github.com/foldline/foldline/publisher"
+)
+
+// TestSequentialRequestsOfAFold gates how many requests of a fold with its publish wait for each other, which is what it
+// takes on an object store. Each request takes a second of a clock that moves only when everything waits, so the seconds
+// of a fold are the length of its longest chain, exactly. It does not grow with the tables.
+func TestSequentialRequestsOfAFold(t *testing.T) {
+	for _, tables := range []int{1, 3, 8} {
+		t.Run(fmt.Sprintf("%d tables", tables), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkChain(t, tables) })
+		})
+	}
+}
+
+func checkChain(t *testing.T, tables int) {
+	inner := objstore.NewMemory()
+	var specs []publisher.TableSpec
+	for i := range tables {
+		specs = append(specs, noteTable(fmt.Sprintf("node:T%d", i)))
+	}
+	w := newWorld(t, inner, 1, specs...)
+	defer w.close()
+	var (
+		start, visible time.Time
+		mu             sync.Mutex
+		chain          []string // of the last fold, one request for each second
+	)
+	w.opts.Notify = func(context.Context, *publisher.Published) { visible = time.Now() }
+	request := faultstore.Ops(faultstore.Get, faultstore.GetRange, faultstore.GetTail, faultstore.Put, faultstore.PutIfAbsent,
+		faultstore.Commit, faultstore.List, faultstore.Stat, faultstore.Delete)
+	w.claim(faultstore.New(inner, faultstore.Delay(time.Second, request), faultstore.Watch(request, func(c faultstore.Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		if second := int(time.Since(start) / time.Second); second == len(chain) {
+			chain = append(chain, string(c.Op))
+		}
+	})))
+	for fold := range 5 {
+		for _, s := range specs {
+			w.write(s.Key, upsert(fmt.Sprint("k", fold), 1), upsert(fmt.Sprint("k", fold-1), 2))
+		}
+		start, chain = time.Now(), nil
+		report, err := w.folder.FoldOnce(w.ctx)
+		require.NoError(t, err)
+		require.Equal(t, tables, report.Tables)
+	}
+	// The heads are still the newest; the files of all tables; the record; each table's manifest, and that it did not fall into
+	// a hole; the heads' data file and manifest, and the same for it; the record before goes.
+	require.Len(t, chain, 9)
+	require.Contains(t, []string{"put", "commit"}, chain[1], "deletion files and data files at once")
+	chain[1] = "files"
+	require.Equal(t, []string{"list", "files", "put_if_absent", "put_if_absent", "list", "commit", "put_if_absent", "list", "delete"}, chain)
+	require.Equal(t, 8*time.Second, visible.Sub(start), "until the fold is visible")
+	require.Equal(t, 9*time.Second, time.Since(start), "and until the record before is gone")
+}
