@@ -105,10 +105,14 @@ func (in *Ingester) headers(r *request) (rows.Message, error) {
 }
 
 // misnamed finds a header that would be taken for absent: one of ours in another case (NATS headers are case sensitive, and a delete
-// must not become an upsert), or one with our prefix that we do not know. Empty when there is none.
+// must not become an upsert), without a value or with several, or one with our prefix that we do not know. Empty when there is none.
 func misnamed(h nats.Header) string {
-	for name := range h {
+	for name, values := range h {
 		if slices.Contains(requestHeaders, name) {
+			// A trace context that cannot be used is left out, as W3C says; it costs no write.
+			if trace := name == envelope.HeaderTraceParent || name == envelope.HeaderTraceState; !trace && (len(values) != 1 || values[0] == "") {
+				return fmt.Sprintf("header %q has to have one value, or to be left out", name)
+			}
 			continue
 		}
 		for _, known := range requestHeaders {
@@ -132,19 +136,20 @@ var requestHeaders = []string{
 
 // ackMode reads how long a visible ack may wait; zero is a durable ack.
 func (in *Ingester) ackMode(r *request) error {
-	switch h := r.msg.Header; h.Get(envelope.HeaderAck) {
+	wait := envelope.DefaultVisibleTimeout
+	if text := r.msg.Header.Get(envelope.HeaderAckTimeout); text != "" {
+		// Read whatever the mode: a producer that asks to wait wrongly is told so, also while it does not wait.
+		ms, err := strconv.ParseUint(text, 10, 31)
+		if err != nil || ms == 0 {
+			return refusal(envelope.CodeBadHeader, r.table, envelope.HeaderAckTimeout+" is no whole number of milliseconds")
+		}
+		wait = time.Duration(ms) * time.Millisecond
+	}
+	switch r.msg.Header.Get(envelope.HeaderAck) {
 	case "", envelope.AckDurable:
 		return nil
 	case envelope.AckVisible:
-		r.visible = envelope.DefaultVisibleTimeout
-		if text := h.Get(envelope.HeaderAckTimeout); text != "" {
-			ms, err := strconv.ParseUint(text, 10, 31)
-			if err != nil || ms == 0 {
-				return refusal(envelope.CodeBadHeader, r.table, envelope.HeaderAckTimeout+" is no whole number of milliseconds")
-			}
-			r.visible = time.Duration(ms) * time.Millisecond
-		}
-		r.visible = min(r.visible, in.o.MaxVisibleTimeout)
+		r.visible = min(wait, in.o.MaxVisibleTimeout)
 		return nil
 	}
 	return refusal(envelope.CodeBadHeader, r.table, envelope.HeaderAck+" is neither durable nor visible")

@@ -57,26 +57,39 @@ func TestHeadersAndTablesAreChecked(t *testing.T) {
 		msg  *nats.Msg
 		code envelope.Code
 	}{
-		"unknown table":     {message("node:Nothing", good), envelope.CodeUnknownTable},
-		"no table key":      {message("a:b:c", good), envelope.CodeBadSubject},
-		"system table":      {message("_rejects", good), envelope.CodeNotEnrolled},
-		"unknown operation": {message("node:Airport", good, envelope.HeaderOp, "merge"), envelope.CodeUnknownOp},
-		"op beside lines":   {message("", good, envelope.HeaderOp, "delete"), envelope.CodeBadHeader},
-		"op in lower case":  {message("node:Airport", good, "foldline-op", "delete"), envelope.CodeBadHeader},
-		"id in lower case":  {message("node:Airport", good, "nats-msg-id", "a"), envelope.CodeBadHeader},
-		"unknown of ours":   {message("node:Airport", good, "Foldline-Foo", "x"), envelope.CodeBadHeader},
-		"ack mode":          {message("node:Airport", good, envelope.HeaderAck, "maybe"), envelope.CodeBadHeader},
-		"ack timeout":       {message("node:Airport", good, envelope.HeaderAck, "visible", envelope.HeaderAckTimeout, "1s"), envelope.CodeBadHeader},
-		"ack timeout zero":  {message("node:Airport", good, envelope.HeaderAck, "visible", envelope.HeaderAckTimeout, "0"), envelope.CodeBadHeader},
-		"long id":           {message("node:Airport", good, envelope.HeaderMsgID, string(make([]byte, envelope.MaxMsgIDBytes+1))), envelope.CodeBadHeader},
-		"content type":      {message("node:Airport", good, envelope.HeaderContentType, "text/csv"), envelope.CodeUnsupportedContent},
-		"empty":             {message("node:Airport", ""), envelope.CodeEmptyBody},
-		"null":              {message("node:Airport", "null"), envelope.CodeNullBody},
+		"unknown table":                {message("node:Nothing", good), envelope.CodeUnknownTable},
+		"no table key":                 {message("a:b:c", good), envelope.CodeBadSubject},
+		"system table":                 {message("_rejects", good), envelope.CodeNotEnrolled},
+		"unknown operation":            {message("node:Airport", good, envelope.HeaderOp, "merge"), envelope.CodeUnknownOp},
+		"op beside lines":              {message("", good, envelope.HeaderOp, "delete"), envelope.CodeBadHeader},
+		"op in lower case":             {message("node:Airport", good, "foldline-op", "delete"), envelope.CodeBadHeader},
+		"id in lower case":             {message("node:Airport", good, "nats-msg-id", "a"), envelope.CodeBadHeader},
+		"unknown of ours":              {message("node:Airport", good, "Foldline-Foo", "x"), envelope.CodeBadHeader},
+		"ack mode":                     {message("node:Airport", good, envelope.HeaderAck, "maybe"), envelope.CodeBadHeader},
+		"ack timeout":                  {message("node:Airport", good, envelope.HeaderAck, "visible", envelope.HeaderAckTimeout, "1s"), envelope.CodeBadHeader},
+		"ack timeout zero":             {message("node:Airport", good, envelope.HeaderAck, "visible", envelope.HeaderAckTimeout, "0"), envelope.CodeBadHeader},
+		"ack timeout of a durable ack": {message("node:Airport", good, envelope.HeaderAckTimeout, "soon"), envelope.CodeBadHeader},
+		"empty op":                     {message("node:Airport", good, envelope.HeaderOp, ""), envelope.CodeBadHeader},
+		"empty id":                     {message("node:Airport", good, envelope.HeaderMsgID, ""), envelope.CodeBadHeader},
+		"empty type":                   {message("node:Airport", good, envelope.HeaderContentType, ""), envelope.CodeBadHeader},
+		"empty ack":                    {message("node:Airport", good, envelope.HeaderAck, ""), envelope.CodeBadHeader},
+		"empty timeout":                {message("node:Airport", good, envelope.HeaderAck, "visible", envelope.HeaderAckTimeout, ""), envelope.CodeBadHeader},
+		"two ops":                      {twice(message("node:Airport", good, envelope.HeaderOp, "upsert"), envelope.HeaderOp, "delete"), envelope.CodeBadHeader},
+		"long id":                      {message("node:Airport", good, envelope.HeaderMsgID, string(make([]byte, envelope.MaxMsgIDBytes+1))), envelope.CodeBadHeader},
+		"content type":                 {message("node:Airport", good, envelope.HeaderContentType, "text/csv"), envelope.CodeUnsupportedContent},
+		"empty":                        {message("node:Airport", ""), envelope.CodeEmptyBody},
+		"null":                         {message("node:Airport", "null"), envelope.CodeNullBody},
 	} {
 		e := l.refusal(c.msg)
 		require.Equal(t, c.code, e.Code, "%s: %v", name, e)
 		require.ErrorIs(t, e, envelope.ErrInvalid)
 	}
+}
+
+// twice adds another value of a header.
+func twice(m *nats.Msg, name, value string) *nats.Msg {
+	m.Header.Add(name, value)
+	return m
 }
 
 func TestDuplicateMessageIDs(t *testing.T) {
