@@ -121,3 +121,22 @@ func (v *verdicts) settle(changes []change, states []keyState, inTable []bool) {
 		}
 	}
 }
+
+// replacedFirst moves the rows that replace another to the front, as a table with stable row ids wants them: they keep the ids of
+// the rows they replace, and the commit numbers the rest. Within both groups lane order stays.
+func (v *verdicts) replacedFirst(replaces func(row uint32) bool) {
+	ordered := make([]uint32, 0, len(v.upserts))
+	moved := make([]uint32, len(v.upserts))
+	for _, first := range []bool{true, false} {
+		for i, row := range v.upserts {
+			if replaces(row) == first {
+				moved[i] = uint32(len(ordered))
+				ordered = append(ordered, row)
+			}
+		}
+	}
+	for i, at := range v.strict {
+		v.strict[i] = moved[at]
+	}
+	v.upserts = ordered
+}

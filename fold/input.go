@@ -67,11 +67,14 @@ func (in *tableInput) at(row uint32) (int, rowRef) {
 	return i, rowRef{chunk: uint32(i), row: row - uint32(in.chunks[i].first)}
 }
 
-// refs turns ascending row numbers into references.
+// refs turns row numbers into references; ascending ones cost a step each.
 func (in *tableInput) refs(rows []uint32) []rowRef {
 	out := make([]rowRef, len(rows))
 	c := 0
 	for i, row := range rows {
+		if in.chunks[c].first > int(row) {
+			c = 0
+		}
 		for c+1 < len(in.chunks) && in.chunks[c+1].first <= int(row) {
 			c++
 		}

@@ -58,6 +58,9 @@ func (f *Folder) planTable(ctx context.Context, snap *heads.Snapshot, in *tableI
 		return nil, err
 	}
 	p.verdicts = decide(p.changes, inTable)
+	if p.base.StableRowIDs() {
+		p.verdicts.replacedFirst(func(row uint32) bool { return inTable[p.changes[row].key] })
+	}
 	for _, row := range p.verdicts.rejected {
 		p.refused = append(p.refused, refusal{row, fault{code: CodeKeyExists, reason: "insert of a key that exists"}})
 	}
@@ -210,6 +213,15 @@ func (p *tablePlan) affected() map[uint64]*roaring.Bitmap {
 				out[id].Add(a.Offset())
 			}
 		}
+	}
+	return out
+}
+
+// sources are the rows that the first new rows replace, in their order: one for each key, also where somebody made several.
+func (p *tablePlan) sources() []lance.RowAddress {
+	out := make([]lance.RowAddress, len(p.verdicts.replaced))
+	for i, key := range p.verdicts.replaced {
+		out[i] = p.addresses[p.numbers.keys[key]][0]
 	}
 	return out
 }

@@ -133,6 +133,11 @@ func (f *Folder) writeTable(ctx context.Context, p *tablePlan, fold uint64) (*pu
 	if err != nil {
 		return nil, err
 	}
+	if p.base.StableRowIDs() {
+		if update.NewFragments, err = p.base.KeepRowIDs(update.NewFragments, p.sources()); err != nil {
+			return nil, err
+		}
+	}
 	if update.Filter, err = fence.NewFilter(p.base.Schema(), p.absentHashes); err != nil {
 		return nil, err
 	}

@@ -74,13 +74,15 @@ func (c *cleaner) sort(ctx context.Context) error {
 	return nil
 }
 
-// pinned returns the versions that tags and branches hold.
+// pinned returns the versions that tags and branches hold. Those of all branches stand at the root of the main history, and a
+// number that another branch's tag or child holds is kept here too: which history it means matters less than losing it.
 func (c *cleaner) pinned(ctx context.Context) (map[uint64]bool, error) {
-	tags, err := listTags(ctx, c.store, c.root)
+	main := mainRoot(c.root)
+	tags, err := listTags(ctx, c.store, main)
 	if err != nil {
 		return nil, err
 	}
-	branched, err := branchedVersions(ctx, c.store, c.root)
+	branched, err := branchedVersions(ctx, c.store, main)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package lance
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -70,18 +71,61 @@ func TestCleanup(t *testing.T) {
 	require.Equal(t, want, rows)
 }
 
-func TestCleanupKeepsTagsAndBranches(t *testing.T) {
+// TestCleanupKeepsWhatIsNeeded: a version that heads name, that a reader may still have open, that is tagged, or that a branch stands on
+// stays with its files, in the main history and in that of a branch; all others go.
+func TestCleanupKeepsWhatIsNeeded(t *testing.T) {
+	branchOn := func(version int) []byte {
+		return fmt.Appendf(nil, `{"parentBranch":null,"identifier":{"version_mapping":[[%d,"00"]]},"parentVersion":%d,"createAt":1,"manifestSize":1,"metadata":{}}`, version, version)
+	}
+	for name, need := range map[string]func(t *testing.T, v2 *Table, day func(int) time.Time, o *CleanupOptions){
+		"head": func(_ *testing.T, _ *Table, _ func(int) time.Time, o *CleanupOptions) {
+			o.Keep = func(v uint64) bool { return v == 2 }
+		},
+		"reader": func(_ *testing.T, _ *Table, day func(int) time.Time, o *CleanupOptions) { o.OlderThan = day(2) },
+		"tag": func(t *testing.T, v2 *Table, day func(int) time.Time, _ *CleanupOptions) {
+			require.NoError(t, v2.CreateTag(t.Context(), "first", day(5)))
+		},
+		"branch": func(t *testing.T, v2 *Table, _ func(int) time.Time, _ *CleanupOptions) {
+			require.NoError(t, v2.Store().Put(t.Context(), "t.lance/_refs/branches/a%2Fb.json", branchOn(2)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := objstore.NewMemory()
+			table, day := agedTable(t, store)
+			v2, err := table.At(t.Context(), 2)
+			require.NoError(t, err)
+			o := CleanupOptions{OlderThan: day(100)}
+			need(t, v2, day, &o)
+			_, err = Cleanup(t.Context(), store, "t.lance", o)
+			require.NoError(t, err)
+			kept, err := Open(t.Context(), store, "t.lance")
+			require.NoError(t, err)
+			v2, err = kept.At(t.Context(), 2)
+			require.NoError(t, err)
+			rows, _ := readRows(t, v2, ScanOptions{})
+			require.Len(t, rows, 20)
+			_, err = kept.At(t.Context(), 1)
+			require.ErrorIs(t, err, ErrNotFound)
+		})
+	}
+}
+
+// TestCleanupOfABranch: the refs of all branches stand at the main root, and hold versions of a branch too.
+func TestCleanupOfABranch(t *testing.T) {
 	store := objstore.NewMemory()
-	table, day := agedTable(t, store)
-	v2, err := table.At(t.Context(), 2)
+	agedTable(t, store)
+	infos, err := store.List(t.Context(), "t.lance/", "", 0)
 	require.NoError(t, err)
-	require.NoError(t, v2.CreateTag(t.Context(), "first", day(5)))
-	branch := `{"parentBranch":null,"identifier":{"version_mapping":[[3,"00"]]},"parentVersion":3,"createAt":1,"manifestSize":1,"metadata":{}}`
-	require.NoError(t, store.Put(t.Context(), "t.lance/_refs/branches/a%2Fb.json", []byte(branch)))
-	report, err := Cleanup(t.Context(), store, "t.lance", CleanupOptions{OlderThan: day(100)})
+	for _, info := range infos { // the branch is a table of the same history
+		data, err := store.Get(t.Context(), info.Key)
+		require.NoError(t, err)
+		require.NoError(t, store.Put(t.Context(), strings.Replace(info.Key, "t.lance/", BranchRoot("t.lance", "x/y")+"/", 1), data))
+	}
+	tag := `{"branch":"x/y","version":3,"manifestSize":1,"metadata":{}}`
+	require.NoError(t, store.Put(t.Context(), "t.lance/_refs/tags/there.json", []byte(tag)))
+	report, err := Cleanup(t.Context(), store, BranchRoot("t.lance", "x/y"), CleanupOptions{OlderThan: time.Now()})
 	require.NoError(t, err)
-	require.Equal(t, []uint64{1, 4}, report.Versions)
-	require.Zero(t, report.Files)
+	require.Equal(t, []uint64{1, 2, 4}, report.Versions)
 }
 
 // TestCleanupStopsAtDamage: a manifest that cannot be read may name any file, so nothing goes.

@@ -144,10 +144,10 @@ func columnsByField(d *pb.DataFile) (map[int32]int32, error) {
 
 // openFile opens a data file of the table.
 func (t *Table) openFile(ctx context.Context, f Fragment, d *pb.DataFile, mem memory.Allocator) (*file.Reader, error) {
-	if d.BaseId != nil {
-		return nil, unsupported("data file %q lives under another base path", d.GetPath())
+	key, err := t.dataKey(d)
+	if err != nil {
+		return nil, err
 	}
-	key := join(t.root, dataFolder, d.GetPath())
 	r, err := file.OpenReader(ctx, objectSource{t.store, key}, file.ReaderOptions{
 		Name: key, Size: int64(d.GetFileSizeBytes()), Allocator: mem,
 	})

@@ -2,13 +2,14 @@ package lance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/foldline/foldline/lance/internal/deletion"
@@ -35,10 +36,10 @@ func (t *Table) deletionsOf(ctx context.Context, f Fragment) (*roaring.Bitmap, e
 	if d == nil {
 		return nil, nil
 	}
-	if d.BaseId != nil {
-		return nil, unsupported("the deletion file of fragment %d lives under another base path", f.ID())
+	key, err := t.deletionKey(f.ID(), d)
+	if err != nil {
+		return nil, err
 	}
-	key := join(t.root, deletionPath(f.ID(), d))
 	data, err := t.store.Get(ctx, key)
 	if err != nil {
 		return nil, storeError(err)
@@ -61,31 +62,46 @@ func (t *Table) deletionsOf(ctx context.Context, f Fragment) (*roaring.Bitmap, e
 	return rows, nil
 }
 
+// deleteConcurrency is how many deletion files are read and written at a time.
+const deleteConcurrency = 16
+
 // DeleteRows writes the deletion files that delete the given physical offsets, per fragment id, beside what is deleted
 // already, and returns what an [Update] or [Delete] planned on this version needs: the fragments with their new deletion file,
-// and the ids of those without a live row left. Nothing is committed. One put per touched fragment. ErrInvalid: a row that
-// is not a live row of this version.
+// and the ids of those without a live row left, both ascending. Nothing is committed. For each touched fragment: one GET when it has
+// a deletion file, and one PUT unless nothing is left alive; up to 16 fragments at a time. ErrInvalid: a row that is not a live row
+// of this version.
 func (t *Table) DeleteRows(ctx context.Context, rows map[uint64]*roaring.Bitmap) (updated []Fragment, removed []uint64, err error) {
+	if err := checkWriterFlags(t.m.pb); err != nil {
+		return nil, nil, err
+	}
 	ids := make([]uint64, 0, len(rows))
 	for id, b := range rows {
 		if b != nil && !b.IsEmpty() {
 			ids = append(ids, id)
 		}
 	}
-	sort.Slice(ids, func(a, b int) bool { return ids[a] < ids[b] })
-	for _, id := range ids {
+	slices.Sort(ids)
+	next := make([]*Fragment, len(ids))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(deleteConcurrency)
+	for i, id := range ids {
 		f, ok := t.Fragment(id)
 		if !ok {
-			return nil, nil, invalid("fragment %d is not in version %d", id, t.Version())
+			return nil, nil, errors.Join(invalid("fragment %d is not in version %d", id, t.Version()), g.Wait())
 		}
-		next, err := t.deleteFrom(ctx, f, rows[id])
-		if err != nil {
-			return nil, nil, fmt.Errorf("delete from table %q version %d: %w", t.root, t.Version(), err)
-		}
-		if next == nil {
-			removed = append(removed, id)
+		g.Go(func() (err error) {
+			next[i], err = t.deleteFrom(ctx, f, rows[id])
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, nil, fmt.Errorf("delete from table %q version %d: %w", t.root, t.Version(), err)
+	}
+	for i, f := range next {
+		if f == nil {
+			removed = append(removed, ids[i])
 		} else {
-			updated = append(updated, *next)
+			updated = append(updated, *f)
 		}
 	}
 	return updated, removed, nil

@@ -22,12 +22,18 @@ func (t *Table) syncForeign(ctx context.Context) error {
 	keys := []string{t.m.object}
 	for _, f := range t.m.pb.GetFragments() {
 		for _, d := range f.GetFiles() {
-			if d.BaseId == nil {
-				keys = append(keys, join(t.root, dataFolder, d.GetPath()))
+			key, err := t.dataKey(d)
+			if err != nil {
+				return err
 			}
+			keys = append(keys, key)
 		}
-		if d := f.GetDeletionFile(); d != nil && d.BaseId == nil {
-			keys = append(keys, join(t.root, deletionPath(f.GetId(), d)))
+		if d := f.GetDeletionFile(); d != nil {
+			key, err := t.deletionKey(f.GetId(), d)
+			if err != nil {
+				return err
+			}
+			keys = append(keys, key)
 		}
 	}
 	if name := t.m.pb.GetTransactionFile(); name != "" && t.m.tx == nil {

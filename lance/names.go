@@ -19,6 +19,7 @@ const (
 	transactionFolder = "_transactions"
 	indicesFolder     = "_indices"
 	refsFolder        = "_refs"
+	branchesFolder    = "tree"
 
 	manifestSuffix   = ".manifest"
 	manifestV2Length = 20 + len(manifestSuffix)
@@ -31,6 +32,17 @@ func join(root string, parts ...string) string {
 		return key
 	}
 	return root + "/" + key
+}
+
+// BranchRoot is the root of a branch of the table at root, with which it is opened like any table. Its name may hold slashes.
+func BranchRoot(root, branch string) string { return join(root, branchesFolder, branch) }
+
+// mainRoot is the root of the main history that a branch's root lies in; root itself when it is none.
+func mainRoot(root string) string {
+	if main, _, ok := strings.Cut(root, "/"+branchesFolder+"/"); ok {
+		return main
+	}
+	return root
 }
 
 // naming is the scheme of manifest names; a folder uses one scheme.

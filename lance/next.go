@@ -91,21 +91,14 @@ func (d *draft) check() error {
 	if err := validateManifest(d.m); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	want := d.m.GetDataFormat().GetVersion()
-	for _, f := range d.m.GetFragments() {
-		if stableRowIDs(d.m) && f.GetRowIdSequence() == nil {
-			return invalid("fragment %d has no row ids in a table with stable row ids", f.GetId())
-		}
-		if want == "" {
-			continue
-		}
-		for _, file := range f.GetFiles() {
-			if got := fmt.Sprintf("%d.%d", file.GetFileMajorVersion(), file.GetFileMinorVersion()); got != want {
-				return invalid("data file %s has version %s, the table %s", file.GetPath(), got, want)
+	if stableRowIDs(d.m) {
+		for _, f := range d.m.GetFragments() {
+			if f.GetRowIdSequence() == nil {
+				return invalid("fragment %d has no row ids in a table with stable row ids", f.GetId())
 			}
 		}
 	}
-	return nil
+	return sameFileVersion(d.m, fileVersionOf(d.m))
 }
 
 // apply carries out the operation on the draft.

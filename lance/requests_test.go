@@ -36,9 +36,7 @@ func TestReadAndWriteRequests(t *testing.T) {
 	store.Reset()
 	op, err := table.Compact(t.Context(), CompactOptions{})
 	require.NoError(t, err)
-	counts := store.Counts()
-	counts.ReadBytes, counts.WrittenBytes = 0, 0
-	require.Equal(t, countstore.Counts{GetRange: 2, Get: 1, Upload: 1}, counts, "%v", store.Calls())
+	require.Equal(t, countstore.Counts{GetRange: 2, Get: 1, Upload: 1}, withoutBytes(store.Counts()), "%v", store.Calls())
 	mustCommit(t, table, op, CommitOptions{})
 }
 
@@ -61,4 +59,43 @@ func TestTakeModel(t *testing.T) {
 		require.Equal(rt, want, pairsOf(rec))
 		rec.Release()
 	})
+}
+
+// TestDeleteRowsRequests gates what deleting costs: a PUT for each touched fragment, a GET more where rows were deleted before, none for a
+// fragment that goes as a whole. The requests run side by side.
+func TestDeleteRowsRequests(t *testing.T) {
+	store := countstore.New(objstore.NewMemory())
+	table := newTestTable(t, store)
+	table = mustCommit(t, table, &Append{Fragments: writeRows(t, table, numbered(0, 400), WriteOptions{MaxRowsPerFile: 10})}, CommitOptions{})
+	first := rows{}
+	for id := range uint64(20) {
+		first[id] = roaring.BitmapOf(uint32(id % 10))
+	}
+	table = mustCommit(t, table, planDelete(t, table, first), CommitOptions{})
+	second := rows{}
+	for id := range uint64(40) {
+		second[id] = roaring.BitmapOf(uint32((id + 1) % 10))
+	}
+	second[39] = roaring.New()
+	second[39].AddRange(0, 10)
+	store.Reset()
+	updated, removed, err := table.DeleteRows(t.Context(), second)
+	require.NoError(t, err)
+	require.Equal(t, countstore.Counts{Get: 20, Put: 39}, withoutBytes(store.Counts()), "%v", store.Calls())
+	require.Equal(t, []uint64{39}, removed)
+	require.Len(t, updated, 39)
+	for i, f := range updated {
+		require.EqualValues(t, i, f.ID(), "ascending, however they ran")
+	}
+	done := mustCommit(t, table, &Delete{UpdatedFragments: updated, DeletedFragmentIDs: removed}, CommitOptions{})
+	live, _ := readRows(t, done, ScanOptions{})
+	require.Len(t, live, 400-20-39-10)
+
+	_, _, err = table.DeleteRows(t.Context(), rows{3: roaring.BitmapOf(3), 99: roaring.BitmapOf(1)})
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
+func withoutBytes(c countstore.Counts) countstore.Counts {
+	c.ReadBytes, c.WrittenBytes = 0, 0
+	return c
 }

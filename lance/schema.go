@@ -29,6 +29,9 @@ var reservedColumns = map[string]bool{
 	"_row_created_at_version": true, "_row_last_updated_at_version": true,
 }
 
+// PrimaryKeyMetadata is the Arrow field metadata by which a column, in any engine, is declared a part of the unenforced primary key.
+const PrimaryKeyMetadata = schema.PrimaryKeyMetadata
+
 // NewSchema gives the fields of s ids from 0 (depth first, parents first) and marks primaryKey, in key order, as the
 // unenforced primary key, both in the manifest's fields and in the Arrow metadata that other engines read. With an empty
 // primaryKey the key is what the metadata of s declares, or none. ErrInvalid: a reserved, empty or repeated column name, a

@@ -97,6 +97,12 @@ func (t *Table) KeepRowIDs(fragments []Fragment, sources []RowAddress) ([]Fragme
 	out := make([]Fragment, len(fragments))
 	for i, f := range fragments {
 		n := min(uint64(len(ids)), f.PhysicalRows())
+		if n == 0 {
+			m := proto.CloneOf(f.m)
+			m.RowIdSequence = nil
+			out[i] = Fragment{m}
+			continue
+		}
 		if out[i], err = withLineage(f, lineage{ids: ids[:n]}); err != nil {
 			return nil, err
 		}

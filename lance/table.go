@@ -101,8 +101,8 @@ func (t *Table) ManifestSize() int64 { return t.m.size }
 // StableRowIDs reports whether rows keep their ids across updates and compaction. This package never creates such tables.
 func (t *Table) StableRowIDs() bool { return stableRowIDs(t.m.pb) }
 
-// FileVersion returns the version of the table's data files, such as "2.1".
-func (t *Table) FileVersion() string { return t.m.pb.GetDataFormat().GetVersion() }
+// FileVersion returns the version of the table's data files, such as "2.1", of which new ones are too.
+func (t *Table) FileVersion() string { return fileVersionOf(t.m.pb) }
 
 // Indexes returns the table's indexes.
 func (t *Table) Indexes() ([]Index, error) {

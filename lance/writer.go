@@ -55,12 +55,15 @@ func NewFragmentWriter(ctx context.Context, store objstore.Store, root string, s
 	return &FragmentWriter{ctx: ctx, store: store, root: root, schema: s, o: o}
 }
 
-// NewFragmentWriter writes data files of the table's own schema and file version.
+// NewFragmentWriter writes data files of the table's own schema and file version. On a table that needs writer features that are not
+// known, the first Write is ErrUnsupported and nothing is stored.
 func (t *Table) NewFragmentWriter(ctx context.Context, o WriteOptions) *FragmentWriter {
 	if o.FileVersion == "" {
 		o.FileVersion = t.FileVersion()
 	}
-	return NewFragmentWriter(ctx, t.store, t.root, t.schema, o)
+	w := NewFragmentWriter(ctx, t.store, t.root, t.schema, o)
+	w.err = checkWriterFlags(t.m.pb)
+	return w
 }
 
 // Write appends the rows of rec, whose columns are those of the schema, in its order; rec may be released when Write returns.

@@ -33,7 +33,10 @@ type Local struct {
 // maxReady bounds the memory of Local for directories it has written to; above it they are checked again.
 const maxReady = 4096
 
-var _ Store = (*Local)(nil)
+var (
+	_ Store   = (*Local)(nil)
+	_ Locator = (*Local)(nil)
+)
 
 // OpenLocal opens the store in dir, which is made durably when it does not exist.
 func OpenLocal(dir string) (*Local, error) {

@@ -131,9 +131,14 @@ func (p *Publisher) register(ctx context.Context, s *heads.Snapshot, spec TableS
 		return heads.Table{}, err
 	}
 	t.Head = headOf(table)
+	return t, p.enter(ctx, s, t)
+}
+
+// enter commits a table, which is at its path, into the registry.
+func (p *Publisher) enter(ctx context.Context, s *heads.Snapshot, t heads.Table) error {
 	id, err := p.mintID()
 	if err != nil {
-		return heads.Table{}, err
+		return err
 	}
 	state, err := p.commit(ctx, s, change{id: id, kind: heads.KindCreate, actor: s.FolderOwner, registry: true,
 		apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
@@ -149,10 +154,10 @@ func (p *Publisher) register(ctx context.Context, s *heads.Snapshot, spec TableS
 			return nil
 		}})
 	if err != nil {
-		return heads.Table{}, err
+		return err
 	}
 	p.snap = state
-	return t, p.owns(state)
+	return p.owns(state)
 }
 
 // freePath is the key's path, with the id behind it when another key, or a dropped table, has that path.
@@ -170,8 +175,7 @@ func freePath(s *heads.Snapshot, key string) string {
 // graph, of the same schema, never written.
 func (p *Publisher) place(ctx context.Context, s *heads.Snapshot, t heads.Table, schema *lance.Schema) (*lance.Table, error) {
 	root := heads.Join(p.o.Root, t.Path)
-	identity := map[string]string{fence.MetaGraph: s.Graph, fence.MetaTable: formatTableID(t.ID), fence.MetaEpoch: fence.FormatEpoch(p.epoch)}
-	table, err := lance.Create(ctx, p.o.Store, root, schema, lance.CreateOptions{Metadata: identity, Clock: p.o.Clock})
+	table, err := lance.Create(ctx, p.o.Store, root, schema, lance.CreateOptions{Metadata: p.identity(s, t), Clock: p.o.Clock})
 	if !errors.Is(err, lance.ErrExists) {
 		return table, err
 	}
@@ -182,7 +186,5 @@ func (p *Publisher) place(ctx context.Context, s *heads.Snapshot, t heads.Table,
 		!slices.Equal(table.Schema().PrimaryKey(), schema.PrimaryKey()) {
 		return nil, fmt.Errorf("%w: %q holds another table", ErrConflict, t.Path)
 	}
-	tx := lance.NewTransaction(table, &lance.UpdateConfig{TableMetadata: &lance.MapUpdate{Set: identity}})
-	done, err := table.Commit(ctx, tx, lance.CommitOptions{Check: fence.Guard(p.epoch, p.authority), Clock: p.o.Clock})
-	return done.Table, err
+	return p.mark(ctx, s, t, table)
 }

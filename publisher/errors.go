@@ -16,6 +16,8 @@ var (
 	ErrConflict = errors.New("publisher: conflict")
 	// ErrInvalid: the input breaks a rule. Nothing was changed.
 	ErrInvalid = errors.New("publisher: invalid")
+	// ErrManifestSize: the manifest of a table to enrol is too large to be rewritten by every fold. It refines ErrInvalid.
+	ErrManifestSize = errors.New("publisher: manifest too large to enrol")
 	// ErrIncarnation: another incarnation of the lane is open, or this one is closed.
 	ErrIncarnation = errors.New("publisher: incarnation refused")
 	// ErrUnknownOutcome: whether the commit landed could not be told. Claim again.

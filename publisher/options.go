@@ -14,7 +14,7 @@ import (
 
 // Step names a point of the protocol, before or after an effect: "record.before", "record.after", "commit.<table key>.before",
 // "commit.<table key>.after", "publish.before", "publish.after", "claim.before", "claim.after", "barrier.<table key>.before",
-// "barrier.<table key>.after", "recover.before", "recover.after", "init.before", "init.after", "create.before", "create.after", "tidy.before", "tidy.after", and for a graph commit
+// "barrier.<table key>.after", "recover.before", "recover.after", "init.before", "init.after", "create.before", "create.after", "enrol.before", "enrol.after", "tidy.before", "tidy.after", and for a graph commit
 // that changes heads outside of a fold its kind: "adopt.before", "adopt.after" and so on.
 type Step string
 
@@ -31,6 +31,8 @@ type Options struct {
 	SuspendAfter time.Duration
 	// Retention of manifest versions; it matters to the folder alone.
 	Retention Retention
+	// MaxEnrolManifestBytes bounds the manifest of a table that EnrolTable takes over. 0 = 16 MiB.
+	MaxEnrolManifestBytes int64
 	// Step is called at every protocol step, on the goroutine that takes it; table steps come from several at once. A
 	// test kills the process in it. nil = none.
 	Step func(Step)
@@ -57,6 +59,9 @@ func (o *Options) EnsureDefaults() {
 		o.SuspendAfter = defaultSuspendAfter
 	}
 	o.Retention.ensureDefaults()
+	if o.MaxEnrolManifestBytes == 0 {
+		o.MaxEnrolManifestBytes = defaultMaxEnrolManifestBytes
+	}
 	if o.Step == nil {
 		o.Step = func(Step) {}
 	}

@@ -36,6 +36,9 @@ func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, lat
 	if err := r.dropLost(ctx); err != nil {
 		return attempt{}, err
 	}
+	if err := r.keepRowIDs(ctx); err != nil {
+		return attempt{}, err
+	}
 	a, err := r.transaction(ctx)
 	if err != nil {
 		return attempt{}, err
@@ -192,7 +195,7 @@ func (r *rebuild) dropLost(ctx context.Context) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	w := lance.NewFragmentWriter(ctx, r.p.o.Store, r.latest.Root(), r.latest.Schema(), lance.WriteOptions{})
+	w := r.latest.NewFragmentWriter(ctx, lance.WriteOptions{})
 	err := r.scan(ctx, nil, func(rec arrow.Record, fragment int, offset uint32) error {
 		return r.keep(rec, fragment, offset, lost, w)
 	})
@@ -204,17 +207,8 @@ func (r *rebuild) dropLost(ctx context.Context) error {
 	return err
 }
 
-// keep writes the rows of rec that did not lose, in runs, and turns the others into rejects.
+// keep writes the rows of rec that did not lose and turns the others into rejects.
 func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[place]StrictRow, w *lance.FragmentWriter) error {
-	from := 0
-	write := func(to int) error {
-		if to == from {
-			return nil
-		}
-		run := rec.NewSlice(int64(from), int64(to))
-		defer run.Release()
-		return w.Write(run)
-	}
 	for i := range int(rec.NumRows()) {
 		s, gone := lost[place{fragment, offset + uint32(i)}]
 		if !gone {
@@ -226,12 +220,32 @@ func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[p
 		}
 		r.lost = append(r.lost, Reject{Origin: s.Origin, Table: r.t.key, Op: "insert", Code: CodeKeyExists, Row: row, Fold: r.rec.fold,
 			Time: r.rec.plannedAt, Reason: "the key exists: another writer inserted it while the fold was committed"})
-		if err := write(i); err != nil {
-			return err
-		}
-		from = i + 1
 	}
-	return write(int(rec.NumRows()))
+	return writeRuns(rec, w, func(i int) bool {
+		_, gone := lost[place{fragment, offset + uint32(i)}]
+		return !gone
+	})
+}
+
+// writeRuns writes the wanted rows of rec, neighbours together.
+func writeRuns(rec arrow.Record, w *lance.FragmentWriter, wanted func(row int) bool) error {
+	rows := int(rec.NumRows())
+	for from := 0; from < rows; {
+		to := from
+		for to < rows && wanted(to) {
+			to++
+		}
+		if to > from {
+			run := rec.NewSlice(int64(from), int64(to))
+			err := w.Write(run)
+			run.Release()
+			if err != nil {
+				return err
+			}
+		}
+		from = to + 1
+	}
+	return nil
 }
 
 // transaction builds the commit: rows that the keys have now are deleted, keys that have none are fenced, those of deletes too: another

@@ -31,7 +31,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", driverName, err)
 	}
-	return &Store{bucket.New(driverName, &driver{container: client}, o.Options)}, nil
+	return &Store{bucket.New(driverName, "az", &driver{container: client}, o.Options)}, nil
 }
 
 func newClient(o Options) (*container.Client, error) {

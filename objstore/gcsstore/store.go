@@ -46,7 +46,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	// Repeats are made by package retry, where it is known what a repeat means.
 	client.SetRetry(storage.WithPolicy(storage.RetryNever))
 	d := &driver{bucket: client.Bucket(o.Bucket), o: o.Options}
-	return &Store{Store: bucket.New(driverName, d, o.Options), client: client}, nil
+	return &Store{Store: bucket.New(driverName, "gs", d, o.Options), client: client}, nil
 }
 
 // Close ends the client's connections.

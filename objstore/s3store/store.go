@@ -48,7 +48,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if client.Options().Region == "" {
 		return nil, fmt.Errorf("%w: %s: no region: set it in the URL (region=), in AWS_REGION or in a profile", objstore.ErrUnsupported, driverName)
 	}
-	return &Store{bucket.New(driverName, &driver{client: client, bucket: o.Bucket}, o.Options)}, nil
+	return &Store{bucket.New(driverName, "s3", &driver{client: client, bucket: o.Bucket}, o.Options)}, nil
 }
 
 // configure sets what depends on whose server it is. The SDK has put in what the configuration says before.

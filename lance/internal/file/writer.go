@@ -62,6 +62,12 @@ func NewWriter(dst io.Writer, fields []schema.Field, opts WriterOptions) (*Write
 	return w, nil
 }
 
+// CheckWritable tells whether files of the version can hold the fields. Errors are those of NewWriter.
+func CheckWritable(fields []schema.Field, v Version) error {
+	_, err := NewWriter(io.Discard, fields, WriterOptions{Version: v})
+	return err
+}
+
 // Write appends the rows of rec, whose columns stand in schema order and have the schema's types. The record
 // may be released when Write returns. After an error the file is of no use.
 func (w *Writer) Write(rec arrow.Record) error {

@@ -14,14 +14,23 @@ import (
 type Store struct {
 	driver Driver
 	name   string // of the driver, for errors
+	scheme string // of the service's URIs
 	o      Options
 }
 
-var _ objstore.Store = (*Store)(nil)
+var (
+	_ objstore.Store   = (*Store)(nil)
+	_ objstore.Locator = (*Store)(nil)
+)
 
-// New makes a store of a driver. The options must be complete and valid, the Judge included.
-func New(name string, driver Driver, o Options) *Store {
-	return &Store{driver: driver, name: name, o: o}
+// New makes a store of a driver, named by URIs of the given scheme. The options must be complete and valid, the Judge included.
+func New(name, scheme string, driver Driver, o Options) *Store {
+	return &Store{driver: driver, name: name, scheme: scheme, o: o}
+}
+
+// Locate implements [objstore.Locator].
+func (s *Store) Locate(address string) (string, bool) {
+	return objstore.Below(s.scheme+"://"+s.o.Bucket+"/"+s.o.Prefix, address)
 }
 
 // key is the name of a key in the bucket, checked; with the prefix it must keep the bound that all services have.
