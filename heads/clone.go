@@ -33,7 +33,12 @@ func (s *Snapshot) SetLaneEpoch(lane uint32, epoch uint64) {
 
 // SetTable adds or replaces a table by its id, keeping the order.
 func (s *Snapshot) SetTable(t Table) {
-	s.Tables = slices.DeleteFunc(s.Tables, func(o Table) bool { return o.ID == t.ID })
-	i, _ := slices.BinarySearchFunc(s.Tables, t, compareTables)
+	i, there := slices.BinarySearchFunc(s.Tables, t, compareTables)
+	if there {
+		s.Tables[i] = t
+		return
+	}
+	s.Tables = slices.DeleteFunc(s.Tables, func(o Table) bool { return o.ID == t.ID }) // its key was another
+	i, _ = slices.BinarySearchFunc(s.Tables, t, compareTables)
 	s.Tables = slices.Insert(s.Tables, i, t)
 }

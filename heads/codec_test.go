@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,18 +67,54 @@ func TestSnapshotSurvivesItsRows(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestIDsAreThoseOfTheRows(t *testing.T) {
-	s := sample()
-	of := func(rows []row) []string {
-		var out []string
-		for _, r := range rows {
-			out = append(out, r.id)
+// TestNewIDsAreThoseOfTheNewRows: what a commit's filter holds are the ids that its rows have and its parent's have not.
+func TestNewIDsAreThoseOfTheNewRows(t *testing.T) {
+	ids := func(s *Snapshot) map[string]bool {
+		out := map[string]bool{}
+		if s.Commit.ID != "" {
+			for _, r := range append(s.hotRows(), s.registryRows()...) {
+				out[r.id] = true
+			}
 		}
 		return out
 	}
-	require.Equal(t, of(s.hotRows()), s.HotIDs())
-	require.Equal(t, of(s.registryRows()), s.RegistryIDs())
-	require.Equal(t, of(journalRows(nil, s.Journal)), JournalIDs(s.Journal))
+	second := sample()
+	first := second.Clone()
+	first.Journal = second.Journal[:1]
+	first.Commit, first.Version = second.Journal[0], 2
+	first.Lanes, first.Cuts = first.Lanes[:1], first.Cuts[:1]
+	first.Tables = slices.DeleteFunc(first.Tables, func(t Table) bool { return t.ID != 1 })
+	for name, step := range map[string]struct{ parent, next *Snapshot }{
+		"the first": {&Snapshot{}, first}, "a table, a lane and an incarnation": {first, second},
+	} {
+		known, want := ids(step.parent), []string(nil)
+		for id := range ids(step.next) {
+			if !known[id] {
+				want = append(want, id)
+			}
+		}
+		require.ElementsMatch(t, want, step.next.NewIDs(step.parent), name)
+	}
+	require.Equal(t, len(journalRows(nil, second.Journal)), len(JournalIDs(second.Journal)))
+}
+
+// TestHeadsAreReadInEverySpelling: a head's metadata is the same object however it is spelt, and nothing else is taken for it.
+func TestHeadsAreReadInEverySpelling(t *testing.T) {
+	for _, m := range []headMeta{{State: StateLive, Transaction: "5ea5a159-709a-420f-9095-c677488daba0"}, {State: StateSuspended}, {State: StateLive, Transaction: `a"b\c<d>` + "\n\u2028"},
+		{State: StateSuspended, Transaction: "a", Reason: "why", Since: 1, Until: 2}} {
+		plain, err := json.Marshal(m)
+		require.NoError(t, err)
+		require.Equal(t, string(plain), m.text(), "as encoding/json writes it")
+		for _, text := range []string{m.text(), strings.Replace(m.text(), ":", " : ", 1)} {
+			got, err := decodeHead(text)
+			require.NoError(t, err)
+			require.Equal(t, m, got)
+		}
+	}
+	for _, text := range []string{"", "{}x", `{"state":"live","transaction":"a"}{}`, `{"state":"live","transaction":"a","more":1}`, `{"state":"live","transaction":"a"`} {
+		_, err := decodeHead(text)
+		require.ErrorIs(t, err, ErrCorrupt, text)
+	}
 }
 
 // TestGoldenRows pins what is persisted: a change here is a change of the format and needs another number.

@@ -129,8 +129,8 @@ func (d *decoder) cut(r row) error {
 }
 
 func (d *decoder) head(r row) error {
-	var m headMeta
-	if err := decodeMeta(r.metadata, &m); err != nil {
+	m, err := decodeHead(r.metadata)
+	if err != nil {
 		return err
 	}
 	if !m.State.known() {
@@ -247,6 +247,18 @@ func (s *Snapshot) define(defined map[TableID]Table) error {
 	}
 	s.registry = true
 	return nil
+}
+
+// decodeHead reads the metadata of a head: as it is written here without a JSON decoder, any other spelling of it with one.
+func decodeHead(text string) (m headMeta, err error) {
+	if rest, ok := strings.CutPrefix(text, headStem); ok {
+		state, rest, _ := strings.Cut(rest, headMiddle)
+		if transaction, ok := strings.CutSuffix(rest, headEnd); ok && plain(state) && plain(transaction) {
+			return headMeta{State: State(state), Transaction: transaction}, nil
+		}
+	}
+	err = decodeMeta(text, &m)
+	return m, err
 }
 
 // decodeMeta reads one JSON object and nothing else; unknown members are refused, for a rewrite would lose them.

@@ -86,6 +86,26 @@ func mustJSON(v any) string {
 	return string(b)
 }
 
+// text is the metadata of a head. There is one for each table in every publish, so it is put together by hand when nothing in it needs an escape.
+func (m headMeta) text() string {
+	if m != (headMeta{State: m.State, Transaction: m.Transaction}) || !plain(string(m.State)) || !plain(m.Transaction) {
+		return mustJSON(m)
+	}
+	return headStem + string(m.State) + headMiddle + m.Transaction + headEnd
+}
+
+const headStem, headMiddle, headEnd = `{"state":"`, `","transaction":"`, `"}`
+
+// plain tells text that JSON writes as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < '-' || c > 'z' || c == '<' || c == '>' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
 // HotRecord encodes the hot fragment of s. The caller releases it.
 func (s *Snapshot) HotRecord() arrow.Record { return record(s.hotRows()) }
 
@@ -112,8 +132,8 @@ func (s *Snapshot) hotRows() []row {
 	for _, t := range s.Tables {
 		rows = append(rows, row{id: headID(t.ID), kind: typeHead, location: t.Path, key: t.Key, table: some(uint64(t.ID)),
 			version: some(t.Head.Version), rows: some(t.Head.Rows),
-			metadata: mustJSON(headMeta{State: t.Head.State, Transaction: t.Head.Transaction, Reason: t.Head.Hold.Reason,
-				Since: microsOrZero(t.Head.Hold.Since), Until: microsOrZero(t.Head.Hold.Until)})})
+			metadata: headMeta{State: t.Head.State, Transaction: t.Head.Transaction, Reason: t.Head.Hold.Reason,
+				Since: microsOrZero(t.Head.Hold.Since), Until: microsOrZero(t.Head.Hold.Until)}.text()})
 	}
 	return journalRows(rows, s.Journal)
 }
@@ -145,28 +165,31 @@ func (s *Snapshot) registryRows() []row {
 	return rows
 }
 
-// HotIDs returns the object ids of the hot fragment, for the key filter of the commit that writes it.
-func (s *Snapshot) HotIDs() []string {
-	out := []string{graphHeadID, prunedID, historyID, folderEpochID}
+// NewIDs returns the object ids that s has and its parent has not, for the key filter of the commit that makes s. A parent without a graph commit has
+// none. Tables are never removed, so as many of them are the same ones.
+func (s *Snapshot) NewIDs(parent *Snapshot) []string {
+	var out []string
+	if parent.Commit.ID == "" {
+		out = append(out, graphHeadID, prunedID, historyID, folderEpochID, settingsID)
+	}
 	for _, l := range s.Lanes {
-		out = append(out, laneEpochID(l.ID))
+		if parent.LaneEpoch(l.ID) == 0 {
+			out = append(out, laneEpochID(l.ID))
+		}
 	}
 	for _, c := range s.Cuts {
-		out = append(out, cutID(c.Lane, c.Incarnation))
+		if _, known := parent.Cut(c.Lane, c.Incarnation); !known {
+			out = append(out, cutID(c.Lane, c.Incarnation))
+		}
 	}
-	for _, t := range s.Tables {
-		out = append(out, headID(t.ID))
+	if len(s.Tables) != len(parent.Tables) {
+		for _, t := range s.Tables {
+			if _, known := parent.TableByID(t.ID); !known {
+				out = append(out, headID(t.ID), tableRowID(t.ID))
+			}
+		}
 	}
-	return append(out, JournalIDs(s.Journal)...)
-}
-
-// RegistryIDs is HotIDs for the registry fragment.
-func (s *Snapshot) RegistryIDs() []string {
-	out := []string{settingsID}
-	for _, t := range s.Tables {
-		out = append(out, tableRowID(t.ID))
-	}
-	return out
+	return append(out, JournalIDs([]GraphCommit{s.Commit})...)
 }
 
 // JournalIDs returns the object ids of JournalRecord.

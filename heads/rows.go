@@ -3,6 +3,7 @@ package heads
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -117,7 +118,7 @@ func appendRows(dst []row, rec arrow.Record) ([]row, error) {
 		if text[c].IsNull(i) {
 			return ""
 		}
-		return string(append([]byte(nil), text[c].Value(i)...))
+		return strings.Clone(text[c].Value(i))
 	}
 	num := func(c, i int) optional {
 		if number[c].IsNull(i) {
@@ -153,8 +154,19 @@ func sameColumns(s *arrow.Schema) bool {
 
 // Object ids. Numbers are padded, so that ids sort as their numbers do.
 
-func headID(id TableID) string             { return fmt.Sprintf("%s:%016x", typeHead, uint64(id)) }
-func tableRowID(id TableID) string         { return fmt.Sprintf("%s:%016x", typeTable, uint64(id)) }
+func headID(id TableID) string     { return tableStem(typeHead+":", id) }
+func tableRowID(id TableID) string { return tableStem(typeTable+":", id) }
+
+// tableStem puts the 16 hexadecimal digits of an id behind stem.
+func tableStem(stem string, id TableID) string {
+	const digits = "0123456789abcdef"
+	out := append(make([]byte, 0, len(stem)+16), stem...)
+	for shift := 60; shift >= 0; shift -= 4 {
+		out = append(out, digits[uint64(id)>>shift&0xf])
+	}
+	return string(out)
+}
+
 func cutID(lane uint32, inc string) string { return fmt.Sprintf("%s:%d:%s", typeCut, lane, inc) }
 func commitID(ulid string) string          { return typeCommit + ":" + ulid }
 func versionID(id TableID, version uint64) string {

@@ -57,7 +57,8 @@ func (s *Snapshot) validateCuts() error {
 }
 
 func (s *Snapshot) validateTables() error {
-	keys, paths, ids := map[string]bool{}, map[string]bool{}, map[TableID]bool{}
+	n := len(s.Tables)
+	keys, paths, ids := make(map[string]bool, n), make(map[string]bool, n), make(map[TableID]bool, n)
 	for i, t := range s.Tables {
 		if i > 0 && compareTables(s.Tables[i-1], t) >= 0 {
 			return corrupt("tables are not in order at %q", t.Key)

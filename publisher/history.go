@@ -73,7 +73,7 @@ func (m *manifest) appendHistory(ctx context.Context, t *lance.Table, update *la
 		return heads.History{}, err
 	}
 	update.NewFragments = append(update.NewFragments, f)
-	if update.Filter, err = fence.NewFilter(t.Schema(), hashes(heads.JournalIDs(commits), nil)); err != nil {
+	if update.Filter, err = fence.NewFilter(t.Schema(), hashes(heads.JournalIDs(commits))); err != nil {
 		return heads.History{}, err
 	}
 	through := commits[len(commits)-1].Version

@@ -7,19 +7,11 @@ import (
 	"github.com/foldline/foldline/lance"
 )
 
-func remember(set map[string]bool, lists ...[]string) {
-	for _, list := range lists {
-		for _, id := range list {
-			set[id] = true
-		}
-	}
-}
-
-// hashes iterates over the key hashes of the ids that are not known.
-func hashes(ids []string, known map[string]bool) iter.Seq[uint64] {
+// hashes iterates over the key hashes of object ids.
+func hashes(ids []string) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, id := range ids {
-			if !known[id] && !yield(keys.Hash([]byte(id))) {
+			if !yield(keys.Hash([]byte(id))) {
 				return
 			}
 		}

@@ -198,7 +198,6 @@ func (m *manifest) put(ctx context.Context, parent, next *heads.Snapshot, regist
 	table := parent.Manifest()
 	update := &lance.Update{PreservedFields: fieldIDs(table.Schema())}
 	highest := int64(-1)
-	known := map[string]bool{}
 	if fs := table.Fragments(); len(fs) > 0 {
 		hot, reg, err := parent.Fragments()
 		if err != nil {
@@ -209,23 +208,20 @@ func (m *manifest) put(ctx context.Context, parent, next *heads.Snapshot, regist
 		if registry {
 			update.RemovedFragmentIDs = []uint64{reg, hot}
 		}
-		remember(known, parent.HotIDs(), parent.RegistryIDs())
 	}
-	written := next.HotIDs()
 	if registry {
 		f, err := m.write(ctx, table, next.RegistryRecord())
 		if err != nil {
 			return nil, err
 		}
 		update.NewFragments = append(update.NewFragments, f)
-		written = append(written, next.RegistryIDs()...)
 	}
 	f, err := m.write(ctx, table, next.HotRecord())
 	if err != nil {
 		return nil, err
 	}
 	update.NewFragments = append(update.NewFragments, f)
-	if update.Filter, err = fence.NewFilter(table.Schema(), hashes(written, known)); err != nil {
+	if update.Filter, err = fence.NewFilter(table.Schema(), hashes(next.NewIDs(parent))); err != nil {
 		return nil, err
 	}
 	highest += int64(len(update.NewFragments))
