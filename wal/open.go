@@ -149,7 +149,7 @@ func (l *Log) create() error {
 }
 
 func (l *Log) pebbleOptions() *pebble.Options {
-	return &pebble.Options{
+	o := &pebble.Options{
 		FS:                          stopFS{FS: l.opts.FS, fault: l.fault, armed: &l.armed},
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                l.opts.memTableBytes,
@@ -160,6 +160,11 @@ func (l *Log) pebbleOptions() *pebble.Options {
 		Logger:                      storageLogger{logger: l.opts.Logger, fault: l.fault},
 		EventListener:               l.listener(),
 	}
+	// Tables of values hold nothing else. One that began at a dedupe group would overlap all values after it, and
+	// compactions would rewrite them; alone they follow each other, and an excise drops whole files.
+	o.Experimental.SpanPolicyFunc = pebble.MakeStaticSpanPolicyFunc(pebble.DefaultComparer.Compare,
+		pebble.KeyRange{Start: spanStart(kindValue), End: spanEnd(kindValue)}, pebble.SpanPolicy{})
+	return o
 }
 
 // openStore opens Pebble. A fatal event inside the open stops the goroutine it
