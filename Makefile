@@ -8,7 +8,8 @@
 #   make generate  Go code from the .proto files (needs protoc)
 #   make disk      the log on a small tmpfs that fills up (needs root or user namespaces)
 #   make fuzz      every fuzz target for FUZZTIME (default 20s) each
-#   make bench     acks, pipeline and publish beside their peers, into bench/results/summary.jsonl
+#   make bench     acks, pipeline, publish and reopen beside their peers, into bench/results/summary.jsonl
+#   make bench-space disk use of the log after releases of 10 GB, into the same file
 #   make bench-files data files beside pylance (needs Python 3 with venv), into the same file
 #   make microbench the benchmarks beside the code
 #   make fmt       gofmt
@@ -22,7 +23,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint interop s3 generate disk fuzz bench bench-files microbench fmt clean
+.PHONY: help run test lint interop s3 generate disk fuzz bench bench-files bench-space microbench fmt clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -73,6 +74,9 @@ fuzz:
 
 bench:
 	$(GO) run ./bench/cmd/bench
+
+bench-space:
+	$(GO) run ./bench/cmd/bench --space
 
 bench-files:
 	./interop/install.sh python

@@ -93,23 +93,39 @@ func Acks(ctx context.Context, c AckConfig) (figures []Figure, err error) {
 	return append(figures, many...), err
 }
 
-// manyRows measures messages of 100 rows. The bare loop takes the same messages
-// and decodes nothing.
+// manyRows measures messages of 100 rows, as NDJSON and as Arrow streams. The bare
+// loop takes the same messages and decodes nothing.
 func (a *ackStage) manyRows(ctx context.Context, c AckConfig) ([]Figure, error) {
 	const rows, inFlight = 100, 64
-	sides := a.sides(rows)[:2]
-	for range c.Rounds {
-		for _, s := range sides {
-			if err := a.run(ctx, s, inFlight, c.For, 0); err != nil {
-				return nil, fmt.Errorf("%s, %d rows a message: %w", s.name, rows, err)
+	stream, err := newArrowMessages(rows)
+	if err != nil {
+		return nil, err
+	}
+	measure := func(name string, sides []*side) (ours, bare float64, err error) {
+		for range c.Rounds {
+			for _, s := range sides[:2] {
+				if err := a.run(ctx, s, inFlight, c.For, 0); err != nil {
+					return 0, 0, fmt.Errorf("%s, %d rows a message in %s: %w", s.name, rows, name, err)
+				}
 			}
 		}
+		ours, bare = sides[0].rate()*rows, sides[1].rate()*rows
+		c.Progress(fmt.Sprintf("messages of %d rows in %s: ours %.0f rows/s, bare %.0f rows/s", rows, name, ours, bare))
+		return ours, bare, nil
 	}
-	ours, bare := sides[0].rate()*rows, sides[1].rate()*rows
-	c.Progress(fmt.Sprintf("messages of %d rows: ours %.0f rows/s, bare %.0f rows/s", rows, ours, bare))
+	json, bareJSON, err := measure("NDJSON", a.sides(rows))
+	if err != nil {
+		return nil, err
+	}
+	arrow, bareArrow, err := measure("Arrow", a.sidesOf(func(i int) *nats.Msg { return stream.message(a.line.Subjects.WriteTable("node:T0"), i*rows) }))
+	if err != nil {
+		return nil, err
+	}
 	return []Figure{
-		Report("ndjson-100", "rows made durable, NDJSON messages of 100 rows of 200 B, 64 in flight; peer: the bare loop with the same messages", ours, "rows/s").
-			Beside(bare).Above(500_000),
+		Report("ndjson-100", "rows made durable, NDJSON messages of 100 rows of 200 B, 64 in flight; peer: the bare loop with the same messages", json, "rows/s").
+			Beside(bareJSON).Above(500_000),
+		Report("arrow-100", "rows made durable, Arrow messages of 100 rows as above, 64 in flight; peer: the bare loop with the same messages", arrow, "rows/s").
+			Beside(bareArrow).Above(1_000_000).AtLeast(0.65),
 	}, nil
 }
 
@@ -228,11 +244,16 @@ func (a *ackStage) close() error {
 	return err
 }
 
-// sides are ours, the bare loop and JetStream, with the same messages.
+// sides are ours, the bare loop and JetStream, with the same NDJSON messages.
 func (a *ackStage) sides(rows int) []*side {
+	return a.sidesOf(func(i int) *nats.Msg { return a.line.message("node:T0", i*rows, rows, same) })
+}
+
+// sidesOf are ours, the bare loop and JetStream, with the same messages.
+func (a *ackStage) sidesOf(message func(i int) *nats.Msg) []*side {
 	request := func(subject string) func(int) *nats.Msg {
 		return func(i int) *nats.Msg {
-			m := a.line.message("node:T0", i*rows, rows, same)
+			m := message(i)
 			if subject != "" {
 				m.Subject = subject
 			}

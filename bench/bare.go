@@ -27,10 +27,7 @@ type Bare struct {
 
 // OpenBare serves subject on nc from a Pebble in dir.
 func OpenBare(nc *nats.Conn, subject, dir string) (*Bare, error) {
-	db, err := pebble.Open(dir, &pebble.Options{
-		FormatMajorVersion: pebble.FormatNewest, MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold: 8, L0StopWritesThreshold: 64, Logger: quiet{},
-	})
+	db, err := openPebble(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +37,14 @@ func OpenBare(nc *nats.Conn, subject, dir string) (*Bare, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return b, nc.Flush()
+}
+
+// openPebble opens Pebble with the settings of our log.
+func openPebble(dir string) (*pebble.DB, error) {
+	return pebble.Open(dir, &pebble.Options{
+		FormatMajorVersion: pebble.FormatNewest, MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold: 8, L0StopWritesThreshold: 64, Logger: quiet{},
+	})
 }
 
 // Run serves until ctx ends, then closes the database.

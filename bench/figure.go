@@ -61,7 +61,16 @@ func (f Figure) Above(least float64) Figure {
 	return f.goal(fmt.Sprintf("at least %.10g %s", least, f.Unit), f.Ours >= least)
 }
 
+// Below sets the goal that our number is at most this.
+func (f Figure) Below(most float64) Figure {
+	return f.goal(fmt.Sprintf("at most %.10g %s", most, f.Unit), f.Ours <= most)
+}
+
+// goal adds a goal; of several, all have to be met.
 func (f Figure) goal(text string, met bool) Figure {
+	if f.Met != nil {
+		text, met = f.Goal+" and "+text, *f.Met && met
+	}
 	f.Goal, f.Met = text, &met
 	return f
 }

@@ -19,7 +19,13 @@ func TestFigureGoals(t *testing.T) {
 	require.False(t, *f.AtMost(0.5).Met)
 	require.True(t, *f.Above(70).Met)
 	require.False(t, *f.Above(71).Met)
+	require.True(t, *f.Below(70).Met)
+	require.False(t, *f.Below(69).Met)
 	require.Nil(t, f.Met)
+	both := f.Above(70).AtLeast(0.71)
+	require.False(t, *both.Met, "of two goals both are met, or none")
+	require.Equal(t, "at least 70 rows/s and at least 0.71 x the peer", both.Goal)
+	require.False(t, *f.Above(71).AtLeast(0.7).Met)
 }
 
 // TestRecord: a line replaces the older one of its id, and other lines stay.

@@ -16,8 +16,7 @@ var payload = bytes.Repeat([]byte("0123456789abcdef"), 6)
 // cheap, so that the load is not what is measured.
 func appendRow(dst []byte, key, i int) []byte {
 	dst = append(dst, `{"id":"`...)
-	dst = appendHex(dst, spread(uint64(key)))
-	dst = appendHex(dst, uint64(key))
+	dst = appendKey(dst, key)
 	dst = append(dst, `","n":`...)
 	dst = strconv.AppendInt(dst, int64(i), 10)
 	dst = append(dst, `,"v":`...)
@@ -25,6 +24,11 @@ func appendRow(dst []byte, key, i int) []byte {
 	dst = append(dst, `.125,"payload":"`...)
 	dst = append(dst, payload...)
 	return append(dst, "\"}\n"...)
+}
+
+// appendKey appends an id.
+func appendKey(dst []byte, key int) []byte {
+	return appendHex(appendHex(dst, spread(uint64(key))), uint64(key))
 }
 
 func appendHex(dst []byte, v uint64) []byte {

@@ -24,6 +24,9 @@ type flags struct {
 	Ack      bool          `help:"Acks beside the bare loop and JetStream."`
 	Pipeline bool          `help:"Rows from producer to heads."`
 	Publish  bool          `help:"Object requests of a publish."`
+	Reopen   bool          `help:"Opening a log with a million unreleased rows beside Pebble's open."`
+	Space    bool          `help:"Disk use of a log after releases; writes 10 GB, and is measured only when it is chosen."`
+	InFlight []int         `help:"Messages in flight of the ack measurement." default:"1,16,256"`
 	Rounds   int           `help:"Rounds of the ack measurement." default:"5"`
 	For      time.Duration `help:"Length of one side of one round." default:"1s"`
 	Rows     int           `help:"Rows of the pipeline measurement." default:"500000"`
@@ -32,7 +35,7 @@ type flags struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Description("Measures Foldline beside its peers. Without a choice, everything is measured."))
+	kong.Parse(&f, kong.Description("Measures Foldline beside its peers. Without a choice, everything but --space is measured."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := f.profiled(ctx); err != nil {
@@ -52,13 +55,19 @@ func (f flags) parts() []part {
 	progress := func(text string) { fmt.Fprintln(os.Stderr, text) }
 	return []part{
 		{f.Ack, "ack", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.Acks(ctx, bench.AckConfig{Dir: dir, Rounds: f.Rounds, For: f.For, Progress: progress})
+			return bench.Acks(ctx, bench.AckConfig{Dir: dir, Rounds: f.Rounds, For: f.For, InFlight: f.InFlight, Progress: progress})
 		}},
 		{f.Pipeline, "pipeline", func(ctx context.Context, dir string) ([]bench.Figure, error) {
 			return bench.Pipeline(ctx, bench.PipelineConfig{Dir: dir, Rows: f.Rows, Progress: progress})
 		}},
 		{f.Publish, "publish", func(ctx context.Context, dir string) ([]bench.Figure, error) {
 			return bench.Requests(ctx, bench.PublishConfig{Dir: dir, Progress: progress})
+		}},
+		{f.Reopen, "reopen", func(ctx context.Context, dir string) ([]bench.Figure, error) {
+			return bench.Reopen(ctx, bench.ReopenConfig{Dir: dir, Rounds: f.Rounds, Progress: progress})
+		}},
+		{f.Space, "space", func(ctx context.Context, dir string) ([]bench.Figure, error) {
+			return bench.Space(ctx, bench.SpaceConfig{Dir: dir, Progress: progress})
 		}},
 	}
 }
@@ -81,10 +90,10 @@ func (f flags) profiled(ctx context.Context) error {
 }
 
 func (f flags) run(ctx context.Context) error {
-	all := !f.Ack && !f.Pipeline && !f.Publish
+	all := !f.Ack && !f.Pipeline && !f.Publish && !f.Reopen && !f.Space
 	var figures []bench.Figure
 	for _, p := range f.parts() {
-		if !p.chosen && !all {
+		if !p.chosen && (!all || p.name == "space") {
 			continue
 		}
 		found, err := p.run(ctx, filepath.Join(f.Dir, p.name))
