@@ -51,14 +51,6 @@ func (a *adopting) turns(t *testing.T) {
 	testkit.WaitFor(t, "more turns", func() bool { return a.readings.Load() > from+10 })
 }
 
-func (a *adopting) newest(t *testing.T, key string) uint64 {
-	table, ok := a.heads().Table(key)
-	require.True(t, ok)
-	v, err := lance.LatestVersion(t.Context(), a.store, table.Path)
-	require.NoError(t, err)
-	return v
-}
-
 func (a *adopting) head(t *testing.T, key string) heads.Head {
 	table, ok := a.heads().Table(key)
 	require.True(t, ok)
@@ -81,7 +73,7 @@ func TestRunAdoptsIdleTables(t *testing.T) {
 	adopted := testkit.Receive(t, "the adoption", a.published)
 	require.Equal(t, heads.KindAdopt, adopted.Commit.Kind)
 	require.Equal(t, before+1, adopted.Snapshot.Version)
-	require.Equal(t, a.newest(t, "node:Idle"), a.head(t, "node:Idle").Version)
+	require.Equal(t, a.newestVersion("node:Idle"), a.head(t, "node:Idle").Version)
 	require.Equal(t, []string{"theirs=1"}, a.scan("node:Idle"))
 
 	a.seconds.Store(120)

@@ -102,6 +102,9 @@ func (f *Folder) waiting(snap *heads.Snapshot) map[heads.TableID]bool {
 
 func (f *Folder) waits(t heads.Table) bool {
 	now, hold := f.opts.Clock(), t.Head.Hold
+	if t.ID == f.pausing {
+		return false
+	}
 	switch t.Head.State {
 	case heads.StateSuspended:
 		return now.Before(hold.Since.Add(f.opts.SuspendAfter))

@@ -25,13 +25,6 @@ func damageable(t *testing.T) *world {
 	return w
 }
 
-func (w *world) table(key string) heads.Table {
-	w.t.Helper()
-	t, ok := w.heads().Table(key)
-	require.True(w.t, ok)
-	return t
-}
-
 // TestDamagedTableStopsNoOther: a table that cannot be read is suspended at once; what was acknowledged before its first row is folded, its rows wait for
 // SuspendAfter and are dead letters then, and the others go on (F4, architecture 7.6).
 func TestDamagedTableStopsNoOther(t *testing.T) {

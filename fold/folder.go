@@ -22,6 +22,8 @@ type Folder struct {
 	publisher Publisher
 	metrics   *metrics
 	trigger   chan struct{}
+	tasks     chan task
+	stopped   chan struct{} // closed when Run has returned
 
 	// tables are the versions opened last, by table id; a hint that the head row judges before each use.
 	mu     sync.Mutex
@@ -34,6 +36,9 @@ type Folder struct {
 	// found are tables that this folder has suspended while planning, so that none of their rows is a dead letter yet, and when it last tried
 	// them again.
 	found map[heads.TableID]time.Time
+
+	// pausing is a table whose pause has begun and whose rows are still folded, 0 when there is none.
+	pausing heads.TableID
 
 	// marks are the lanes as the last look found them; Run's goroutine only.
 	marks []laneMark
@@ -51,7 +56,7 @@ func New(o Options) (*Folder, error) {
 	}
 	return &Folder{
 		opts: o, publisher: o.Publisher, metrics: m,
-		trigger: make(chan struct{}, 1), tables: make(map[heads.TableID]*lance.Table),
+		trigger: make(chan struct{}, 1), tasks: make(chan task, maxTasks), stopped: make(chan struct{}), tables: make(map[heads.TableID]*lance.Table),
 		found: make(map[heads.TableID]time.Time),
 	}, nil
 }
@@ -73,6 +78,9 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 	snap, err := f.publisher.Refresh(ctx)
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: refresh: %w", err)
+	}
+	if snap, err = f.endPauses(ctx, snap); err != nil {
+		return Report{}, fmt.Errorf("fold: end a pause: %w", err)
 	}
 	f.metrics.held(ctx, snap)
 	c, err := f.chooseCut(ctx, snap)

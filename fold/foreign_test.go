@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/stretchr/testify/require"
@@ -21,18 +22,8 @@ func (w *world) foreign(table string, fenced bool, rows map[string]int64) {
 	entry, _ := w.heads().Table(table)
 	latest, err := lance.Open(w.ctx, w.store, heads.Join("", entry.Path))
 	require.NoError(w.t, err)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, latest.Schema().Arrow())
-	defer b.Release()
-	for id, value := range rows {
-		b.Field(0).(*array.StringBuilder).Append(id)
-		b.Field(1).(*array.Int64Builder).Append(value)
-	}
-	rec := b.NewRecord()
+	rec, fragments := w.foreignRows(latest, rows)
 	defer rec.Release()
-	fw := latest.NewFragmentWriter(w.ctx, lance.WriteOptions{})
-	require.NoError(w.t, fw.Write(rec))
-	fragments, err := fw.Finish()
-	require.NoError(w.t, err)
 	if !fenced {
 		_, err = latest.Commit(w.ctx, lance.NewTransaction(latest, &lance.Append{Fragments: fragments}), lance.CommitOptions{})
 		require.NoError(w.t, err)
@@ -127,4 +118,32 @@ func TestForeignDuplicateGoesWithTheNextWrite(t *testing.T) {
 	w.write("node:T", upsert("a", 2), remove("b"))
 	w.fold()
 	require.Equal(t, []string{"a=2", "x=1"}, w.scan("node:T"))
+}
+
+// foreignRows uploads rows of a table, as another engine does before it commits them. The caller releases the record.
+func (w *world) foreignRows(latest *lance.Table, rows map[string]int64) (arrow.Record, []lance.Fragment) {
+	w.t.Helper()
+	b := array.NewRecordBuilder(memory.DefaultAllocator, latest.Schema().Arrow())
+	defer b.Release()
+	for id, value := range rows {
+		b.Field(0).(*array.StringBuilder).Append(id)
+		b.Field(1).(*array.Int64Builder).Append(value)
+	}
+	rec := b.NewRecord()
+	fw := latest.NewFragmentWriter(w.ctx, lance.WriteOptions{})
+	require.NoError(w.t, fw.Write(rec))
+	fragments, err := fw.Finish()
+	require.NoError(w.t, err)
+	return rec, fragments
+}
+
+// overwrite replaces all rows of a table, as another engine does.
+func (w *world) overwrite(key string, rows map[string]int64) {
+	w.t.Helper()
+	latest, err := lance.Open(w.ctx, w.store, w.table(key).Path)
+	require.NoError(w.t, err)
+	rec, fragments := w.foreignRows(latest, rows)
+	rec.Release()
+	_, err = latest.Commit(w.ctx, lance.NewTransaction(latest, &lance.Overwrite{Fragments: fragments, Schema: latest.Schema()}), lance.CommitOptions{})
+	require.NoError(w.t, err)
 }

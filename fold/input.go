@@ -20,6 +20,8 @@ type chunk struct {
 	batch *wal.Batch
 	part  int // index in batch.Tables
 	first int
+	// letters are the dead letters that the rows are replayed from, nil for rows of the log.
+	letters []letter
 }
 
 func (c chunk) table() *wal.BatchTable { return &c.batch.Tables[c.part] }
@@ -85,6 +87,9 @@ func (in *tableInput) refs(rows []uint32) []rowRef {
 
 // origin is the place in the log that a row came from.
 func (c chunk) origin(row uint32) publisher.Origin {
+	if c.letters != nil {
+		return c.letters[row].origin
+	}
 	entry := c.table().Entry[row]
 	return publisher.Origin{
 		Lane: c.lane.lane, Incarnation: c.lane.incarnation, Seq: uint64(c.batch.Entries[entry].Seq),

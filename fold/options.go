@@ -86,6 +86,9 @@ type Options struct {
 	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 16.
 	Parallel int
 
+	// Decode reads the rows of dead letters, to replay them; required for that. An error is a fault of the table's definition, not of a row.
+	Decode func(t heads.Table, rows []JSONRow) (DecodedRows, error)
+
 	// Notify tells the world of a publish or an adoption: waiters, events. Its context does not end with a stop request, so it must not
 	// block for long. nil = nobody is told.
 	Notify func(ctx context.Context, p *publisher.Published)
@@ -121,6 +124,11 @@ func (o *Options) EnsureDefaults() {
 	}
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
+	}
+	if o.Decode == nil {
+		o.Decode = func(heads.Table, []JSONRow) (DecodedRows, error) {
+			return DecodedRows{}, fmt.Errorf("%w: no Decode, so dead letters cannot be read", ErrInvalid)
+		}
 	}
 	if o.Notify == nil {
 		o.Notify = func(context.Context, *publisher.Published) {}

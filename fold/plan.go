@@ -64,7 +64,7 @@ func (f *Folder) planTable(ctx context.Context, snap *heads.Snapshot, in *tableI
 	for _, row := range p.verdicts.rejected {
 		p.refused = append(p.refused, refusal{row, fault{code: CodeKeyExists, reason: "insert of a key that exists"}})
 	}
-	return p, nil
+	return p, p.forgetLanded(ctx)
 }
 
 // findTable looks the table up; a reason is why it takes no rows.

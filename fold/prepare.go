@@ -36,6 +36,7 @@ func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*pu
 	g, tableCtx := errgroup.WithContext(ctx)
 	g.SetLimit(f.opts.Parallel)
 	for i, in := range inputs {
+		in.held = in.id == f.pausing
 		g.Go(func() (err error) {
 			tables[i], err = f.prepareTable(tableCtx, snap, fold, in)
 			if publisher.Unavailable(err) { // the others go on, so that all that cannot be used are found at once

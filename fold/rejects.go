@@ -24,12 +24,16 @@ func (f *Folder) rejectsOf(p *tablePlan, fold uint64) ([]publisher.Reject, error
 		i, ref := p.in.at(r.row)
 		c := p.in.chunks[i]
 		op := c.table().Ops[ref.row]
+		place := ""
+		if c.letters != nil {
+			place = c.letters[ref.row].place()
+		}
 		row, err := rowJSON(c.table().Record, int(ref.row), op, p.table.PrimaryKey)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, publisher.Reject{
-			Origin: c.origin(ref.row), Table: p.table.Key, Op: op.String(), Code: r.fault.code, Field: r.fault.field,
+			Origin: c.origin(ref.row), Place: place, Table: p.table.Key, Op: op.String(), Code: r.fault.code, Field: r.fault.field,
 			Reason: r.fault.reason, Row: row, Fold: fold, Time: now,
 		})
 	}

@@ -24,11 +24,15 @@ import (
 // since the publisher is used up by an error of a publish, a new one is made by
 // Reclaim first. It returns ErrFenced at once, what a retry cannot cure (a
 // corrupt log or table), and without Reclaim every error that used the publisher up.
+//
+// It runs at most once. Between folds it does what [Folder.Do] was given.
 func (f *Folder) Run(ctx context.Context) error {
+	defer close(f.stopped)
 	wait := f.newBackoff()
 	lanes := laneFaults{}
 	f.nextAdoption = f.opts.Clock().Add(f.opts.AdoptInterval) // the claim has just looked
 	for ctx.Err() == nil {
+		f.runTasks(ctx)
 		started := time.Now()
 		report, err := f.turn(ctx)
 		lanes.log(ctx, f, report.Lanes)
@@ -112,6 +116,10 @@ func (f *Folder) waitForWork(ctx context.Context, deadline time.Time) {
 			return
 		case <-f.trigger:
 			timer.Stop()
+			return
+		case t := <-f.tasks:
+			timer.Stop()
+			f.runTask(ctx, t)
 			return
 		case <-timer.C:
 		}

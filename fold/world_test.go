@@ -17,7 +17,10 @@ import (
 
 	"github.com/foldline/foldline/fold/keyindex"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/internal/envelope/rows"
 	"github.com/foldline/foldline/internal/testkit"
+	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
@@ -114,7 +117,7 @@ func (w *world) tryClaim(store objstore.Store) error {
 		}
 	}
 	o := w.opts
-	o.Publisher, o.Store, o.Index = p, store, w.index
+	o.Publisher, o.Store, o.Index, o.Decode = p, store, w.index, decodeRows
 	o.Lanes = func(lane uint32) wal.Source {
 		if int(lane) >= len(w.lanes) {
 			return nil
@@ -329,3 +332,54 @@ func (w *world) rejects() []string {
 }
 
 var errKilled = errors.New("killed")
+
+// decodeRows is what the programs give a folder to read dead letters.
+func decodeRows(t heads.Table, lines []JSONRow) (DecodedRows, error) {
+	schema, err := heads.ArrowSchema(t.Columns)
+	if err != nil {
+		return DecodedRows{}, err
+	}
+	table, err := rows.NewTable(rows.Spec{Table: t.Key, ID: uint64(t.ID), Arrow: schema, Key: t.PrimaryKey})
+	if err != nil {
+		return DecodedRows{}, err
+	}
+	in := make([]rows.Line, len(lines))
+	for i, l := range lines {
+		op, _ := envelope.ParseOp(l.Op.String())
+		in[i] = rows.Line{Op: op, Row: l.Row}
+	}
+	rec, refused, err := rows.NewDecoder(nil, rows.Limits{}).DecodeEach(table, in)
+	out := DecodedRows{Record: rec, Refused: map[int]Refusal{}}
+	for i, e := range refused {
+		out.Refused[i] = Refusal{Code: string(e.Code), Field: e.Field, Reason: e.Reason}
+	}
+	return out, err
+}
+
+func (w *world) newestVersion(key string) uint64 {
+	w.t.Helper()
+	v, err := lance.LatestVersion(w.ctx, w.store, w.table(key).Path)
+	require.NoError(w.t, err)
+	return v
+}
+
+func (w *world) table(key string) heads.Table {
+	w.t.Helper()
+	t, ok := w.heads().Table(key)
+	require.True(w.t, ok)
+	return t
+}
+
+// rejectIDs are the ids of a table's dead letters, oldest first.
+func (w *world) rejectIDs(key string) []string {
+	w.t.Helper()
+	rejects, err := w.heads().OpenTable(w.ctx, w.store, heads.RejectsKey)
+	require.NoError(w.t, err)
+	letters, _, err := w.folder.readLetters(w.ctx, rejects, w.table(key), Selection{})
+	require.NoError(w.t, err)
+	var ids []string
+	for _, l := range letters {
+		ids = append(ids, l.id)
+	}
+	return ids
+}

@@ -45,12 +45,12 @@ func (p *Publisher) reportHeld(ctx context.Context, t heads.Table, state heads.S
 	p.o.Logger.ErrorContext(ctx, "table takes no more folds", "table", t.Key, "state", string(state), "error", why)
 }
 
-// Suspend publishes, in one graph commit, that tables take no more rows, and why; those that are held already are left as they are. Nothing is
+// Suspend publishes, in one graph commit, that tables take no more rows, and why; those that are suspended or replaced already are left as they are. Nothing is
 // committed to the tables.
 func (p *Publisher) Suspend(ctx context.Context, found map[heads.TableID]error) (*heads.Snapshot, error) {
 	held := map[heads.TableID]heads.Hold{}
 	for id, why := range found {
-		if t, ok := p.snap.TableByID(id); ok && t.Head.State.TakesFolds() {
+		if t, ok := p.snap.TableByID(id); ok && suspendable(t) {
 			held[id] = p.hold(why)
 			p.reportHeld(ctx, t, heldState(why), why)
 		}
@@ -60,7 +60,7 @@ func (p *Publisher) Suspend(ctx context.Context, found map[heads.TableID]error) 
 	}
 	err := p.alter(ctx, heads.KindSuspend, func(next *heads.Snapshot, _ *heads.GraphCommit) error {
 		for id, hold := range held {
-			if t, ok := next.TableByID(id); ok && t.Head.State.TakesFolds() {
+			if t, ok := next.TableByID(id); ok && suspendable(t) {
 				t.Head.State, t.Head.Hold = heldState(found[id]), hold
 				next.SetTable(t)
 			}
@@ -68,6 +68,11 @@ func (p *Publisher) Suspend(ctx context.Context, found map[heads.TableID]error) 
 		return nil
 	})
 	return p.snap, err
+}
+
+// suspendable tells tables that are not held, and those whose pause may end in it.
+func suspendable(t heads.Table) bool {
+	return t.Head.State.TakesFolds() || t.Head.State == heads.StatePaused
 }
 
 // Pause publishes that a table takes no rows and no folds until a time, so that another writer has it for itself. Pausing a paused table moves the

@@ -13,7 +13,9 @@ type Prepared struct {
 	Fold uint64
 	// Previous and Cut name, for every lane that the fold took entries from, the published cut and the new one.
 	Previous, Cut []heads.Cut
-	Tables        []PreparedTable
+	// Replay tells that the input is the dead letters, which Rejects removes: there is no cut, and the table may be held.
+	Replay bool
+	Tables []PreparedTable
 	// Rejects is the commit to the dead letters, nil when there are none; RejectCount its rows.
 	Rejects     *PreparedTable
 	RejectCount int

@@ -208,8 +208,8 @@ func (p *Publisher) record(f *Prepared) (*record, map[heads.TableID]*lance.Table
 	if f.Fold != p.nextFold {
 		return nil, nil, invalid("fold %d, the next one is %d", f.Fold, p.nextFold)
 	}
-	if len(f.Cut) == 0 {
-		return nil, nil, invalid("a fold without a cut")
+	if f.Replay != (len(f.Cut) == 0) || f.Replay && f.Rejects == nil {
+		return nil, nil, invalid("a fold has a cut, a replay has dead letters that it removes and none")
 	}
 	if err := checkCuts(p.snap, f.Previous, f.Cut); err != nil {
 		return nil, nil, err

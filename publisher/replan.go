@@ -218,7 +218,7 @@ func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[p
 		if err != nil {
 			return err
 		}
-		r.lost = append(r.lost, Reject{Origin: s.Origin, Table: r.t.key, Op: "insert", Code: CodeKeyExists, Row: row, Fold: r.rec.fold,
+		r.lost = append(r.lost, Reject{Origin: s.Origin, Place: r.placeOf(s), Table: r.t.key, Op: "insert", Code: CodeKeyExists, Row: row, Fold: r.rec.fold,
 			Time: r.rec.plannedAt, Reason: "the key exists: another writer inserted it while the fold was committed"})
 	}
 	return writeRuns(rec, w, func(i int) bool {
@@ -246,6 +246,14 @@ func writeRuns(rec arrow.Record, w *lance.FragmentWriter, wanted func(row int) b
 		from = to + 1
 	}
 	return nil
+}
+
+// placeOf names a lost row of a replay whose origin is not known.
+func (r *rebuild) placeOf(s StrictRow) string {
+	if s.Origin.Incarnation != "" {
+		return ""
+	}
+	return fmt.Sprintf("%s-%s-%d-%d", r.rec.name(), formatTableID(r.t.id), s.Fragment, s.Offset)
 }
 
 // transaction builds the commit: rows that the keys have now are deleted, keys that have none are fenced, those of deletes too: another

@@ -37,7 +37,11 @@ func (p *Publisher) removeLeftovers(ctx context.Context) error {
 func (p *Publisher) expire(rec *record, results []committed) {
 	p.outdated = append(p.outdated, p.leftovers...)
 	p.leftovers = nil
-	for _, t := range rec.tables {
+	tables := rec.tables
+	if rec.rejects != nil {
+		tables = append(tables[:len(tables):len(tables)], *rec.rejects)
+	}
+	for _, t := range tables {
 		if t.deleteKeys != "" {
 			p.leftovers = append(p.leftovers, heads.Join(p.o.Root, t.deleteKeys))
 		}

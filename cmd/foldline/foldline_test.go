@@ -225,7 +225,13 @@ func TestCommandsWithoutAGraph(t *testing.T) {
 func serving(t *testing.T, args ...string) (data string, out *lockedBuffer) {
 	t.Helper()
 	data = filepath.Join(t.TempDir(), "data")
-	out = &lockedBuffer{}
+	return data, servingIn(t, data, args...)
+}
+
+// servingIn is serving in a directory.
+func servingIn(t *testing.T, data string, args ...string) *lockedBuffer {
+	t.Helper()
+	out := &lockedBuffer{}
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	go func() { code <- execute(ctx, append([]string{"dev", "--data", data}, args...), out, out) }()
@@ -234,7 +240,7 @@ func serving(t *testing.T, args ...string) (data string, out *lockedBuffer) {
 		require.Equal(t, exit.OK, testkit.Receive(t, "the line to stop", code), out)
 	})
 	testkit.WaitFor(t, "the line to serve", func() bool { return strings.Contains(out.String(), "Serving until") })
-	return data, out
+	return out
 }
 
 // Anything that speaks NATS can write, and the tools see it.

@@ -37,6 +37,10 @@ type tableView struct {
 	Key         []string `json:"key"`
 	Enrolled    bool     `json:"enrolled"`
 	System      bool     `json:"system,omitempty"`
+	// Reason, Since and Until are of a table that takes no rows; Until is the end of a pause.
+	Reason string     `json:"reason,omitempty"`
+	Since  *time.Time `json:"since,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
 }
 
 type cutView struct {
@@ -74,10 +78,15 @@ func newHeadsView(s *heads.Snapshot) headsView {
 		FolderEpoch: s.FolderEpoch, Folder: s.FolderOwner, Lanes: s.LaneCount, Tables: []tableView{}, Cuts: newCutViews(s.Cuts),
 	}
 	for _, t := range s.Tables {
-		v.Tables = append(v.Tables, tableView{
+		view := tableView{
 			Table: t.Key, ID: uint64(t.ID), Path: t.Path, Version: t.Head.Version, Transaction: t.Head.Transaction,
 			Rows: t.Head.Rows, State: string(t.Head.State), Key: t.PrimaryKey, Enrolled: t.Enrolled, System: t.System,
-		})
+		}
+		if t.Head.State.Held() {
+			held := newHeldView(t)
+			view.Reason, view.Since, view.Until = held.Reason, &held.Since, held.Until
+		}
+		v.Tables = append(v.Tables, view)
 	}
 	return v
 }

@@ -25,8 +25,11 @@ type cli struct {
 	Heads   headsCmd   `cmd:"" help:"Show what is current, or was: tables, versions, cuts."`
 	Log     logCmd     `cmd:"" help:"Show the graph's commits, newest first." name:"log"`
 	Scan    scanCmd    `cmd:"" help:"Print the rows of a table at its head, or as they were."`
-	Rejects rejectsCmd `cmd:"" help:"Print the dead letters."`
-	Status  statusCmd  `cmd:"" help:"Show the lanes' logs beside the published cuts. Exit code 5 when a lane does not serve."`
+	Rejects rejectsCmd `cmd:"" help:"Print the dead letters, or play them again."`
+	Status  statusCmd  `cmd:"" help:"Show the folder, held tables, and the lanes' logs beside the published cuts. Exit code 5 when no folder is active or a lane does not serve."`
+	Adopt   adoptCmd   `cmd:"" help:"Publish now what other writers have committed."`
+	Pause   pauseCmd   `cmd:"" help:"Keep folds off a table for a while, so that another writer has it for itself."`
+	Resume  resumeCmd  `cmd:"" help:"Take a suspended, replaced or paused table back: what it missed is replayed, then it takes new rows."`
 	Put     putCmd     `cmd:"" help:"Send rows of a file to a table."`
 	WAL     walCmd     `cmd:"" name:"wal" help:"Look into a lane's log, of a running ingester or in a stopped directory."`
 	Version versionCmd `cmd:"" help:"Print the version of this program."`

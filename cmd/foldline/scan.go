@@ -119,17 +119,6 @@ func columnNames(s *arrow.Schema) (names []string) {
 	return names
 }
 
-type rejectsCmd struct {
-	Format string `enum:"json,csv,arrow" default:"json" help:"json (a line per row), csv or arrow (IPC stream)."`
-	JSON   bool   `help:"The same as --format json."`
-	Limit  limit  `help:"Rows to print; 0 for all." default:"0"`
-}
-
-func (c *rejectsCmd) Run(ctx context.Context, e *env) error {
-	scan := scanCmd{Table: heads.RejectsKey, Format: c.Format, JSON: c.JSON, Limit: c.Limit}
-	return scan.Run(ctx, e)
-}
-
 func usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", exit.ErrUsage, fmt.Sprintf(format, args...))
 }

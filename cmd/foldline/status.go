@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/wal"
@@ -28,7 +29,36 @@ type statusView struct {
 	Tables    int        `json:"tables"`
 	Rows      uint64     `json:"rows"`
 	Rejects   uint64     `json:"rejects"`
+	Folder    folderView `json:"folder"`
+	Held      []heldView `json:"held"` // tables that take no rows
 	Lanes     []laneView `json:"lanes"`
+}
+
+// The states of the folder as status tells them.
+const (
+	folderActive      = "active"
+	folderNone        = "no folder"
+	folderSilent      = "silent" // there is one, and it does not answer
+	folderUnreachable = "unreachable"
+)
+
+// folderView is the active folder, or the last one that the heads know.
+type folderView struct {
+	State string `json:"state"`
+	Fault string `json:"fault,omitempty"`
+	Epoch uint64 `json:"epoch"`
+	Owner string `json:"owner"`
+	// PublishedAt is when this folder last published something, nil before that.
+	PublishedAt *time.Time `json:"published_at,omitempty"`
+	AgeSeconds  float64    `json:"age_seconds"` // of the newest graph commit
+}
+
+type heldView struct {
+	Table  string     `json:"table"`
+	State  string     `json:"state"`
+	Reason string     `json:"reason"`
+	Since  time.Time  `json:"since"`
+	Until  *time.Time `json:"until,omitempty"`
 }
 
 // The states of a lane as status tells them.
@@ -57,13 +87,16 @@ func (c *statusCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	v := newStatusView(s)
-	if v.Lanes, err = e.lanes(ctx, s); err != nil {
+	if err := v.askAll(ctx, e, s); err != nil {
 		return err
 	}
 	if c.JSON {
 		err = writeJSON(e.stdout, v)
 	} else {
 		err = v.print(e)
+	}
+	if v.Folder.State != folderActive {
+		err = errors.Join(err, run.ErrNoFolder)
 	}
 	for _, l := range v.Lanes {
 		if l.State != laneReady {
@@ -74,8 +107,12 @@ func (c *statusCmd) Run(ctx context.Context, e *env) error {
 }
 
 func newStatusView(s *heads.Snapshot) statusView {
-	v := statusView{Graph: s.Graph, Version: s.Version, Fold: s.Fold, Published: s.Commit.CreatedAt.UTC()}
+	v := statusView{Graph: s.Graph, Version: s.Version, Fold: s.Fold, Published: s.Commit.CreatedAt.UTC(), Held: []heldView{}}
+	v.Folder = folderView{Epoch: s.FolderEpoch, Owner: s.FolderOwner, AgeSeconds: time.Since(s.Commit.CreatedAt).Seconds()}
 	for _, t := range s.Tables {
+		if t.Head.State.Held() {
+			v.Held = append(v.Held, newHeldView(t))
+		}
 		switch {
 		case t.Key == heads.RejectsKey:
 			v.Rejects = t.Head.Rows
@@ -87,27 +124,55 @@ func newStatusView(s *heads.Snapshot) statusView {
 	return v
 }
 
-// lanes asks the owner of every lane; a lane without one is a line of the answer, not an error.
-func (e *env) lanes(ctx context.Context, s *heads.Snapshot) ([]laneView, error) {
+func newHeldView(t heads.Table) heldView {
+	h := heldView{Table: t.Key, State: string(t.Head.State), Reason: t.Head.Hold.Reason, Since: t.Head.Hold.Since}
+	if until := t.Head.Hold.Until; !until.IsZero() {
+		h.Until = &until
+	}
+	return h
+}
+
+// askAll asks the folder and the owner of every lane; one that is not there is a line of the answer, not an error.
+func (v *statusView) askAll(ctx context.Context, e *env, s *heads.Snapshot) error {
 	subjects, err := envelope.NewSubjects(e.cfg.Prefix, s.Graph)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	nc, unreachable := e.connect(ctx)
-	if unreachable == nil {
-		defer nc.Close()
-	}
-	views := make([]laneView, s.LaneCount)
+	v.Lanes = make([]laneView, s.LaneCount)
 	for lane := range s.LaneCount {
-		v := laneView{Lane: lane, State: laneUnreachable}
-		if unreachable != nil {
-			v.Fault = unreachable.Error()
-		} else {
-			v.ask(ctx, nc, subjects, s)
-		}
-		views[lane] = v
+		v.Lanes[lane] = laneView{Lane: lane, State: laneUnreachable}
 	}
-	return views, nil
+	nc, err := e.connect(ctx)
+	if err != nil {
+		v.Folder.State, v.Folder.Fault = folderUnreachable, err.Error()
+		for i := range v.Lanes {
+			v.Lanes[i].Fault = err.Error()
+		}
+		return nil
+	}
+	defer nc.Close()
+	v.Folder.ask(ctx, nc, subjects)
+	for i := range v.Lanes {
+		v.Lanes[i].ask(ctx, nc, subjects, s)
+	}
+	return nil
+}
+
+func (v *folderView) ask(ctx context.Context, nc *nats.Conn, subjects envelope.Subjects) {
+	ctx, cancel := context.WithTimeout(ctx, laneAnswerLimit)
+	defer cancel()
+	reply, err := run.Admin(ctx, nc, subjects, envelope.AdminStatus, envelope.AdminRequest{})
+	switch {
+	case err == nil:
+		v.State, v.Epoch, v.Owner = folderActive, reply.Epoch, reply.Owner
+		if !reply.PublishedAt.IsZero() {
+			v.PublishedAt = &reply.PublishedAt
+		}
+	case errors.Is(err, run.ErrNoFolder):
+		v.State = folderNone
+	default:
+		v.State, v.Fault = folderSilent, err.Error()
+	}
 }
 
 func (v *laneView) ask(ctx context.Context, nc *nats.Conn, subjects envelope.Subjects, s *heads.Snapshot) {
@@ -136,7 +201,9 @@ func (v *laneView) ask(ctx context.Context, nc *nats.Conn, subjects envelope.Sub
 func (v *statusView) print(e *env) error {
 	p := newPrinter(e.stdout)
 	p.linef("graph %s  manifest version %d  fold %d  published %s", v.Graph, v.Version, v.Fold, v.Published.Format(time.RFC3339Nano))
-	p.linef("%d tables  %d rows  %d rejects\n", v.Tables, v.Rows, v.Rejects)
+	p.linef("%d tables  %d rows  %d rejects", v.Tables, v.Rows, v.Rejects)
+	v.Folder.print(p)
+	printHeld(p, v.Held)
 	p.linef("LANE\tSTATE\tSYNCED\tCUT\tRELEASED\tENTRIES\tBYTES\tFAULT")
 	for _, l := range v.Lanes {
 		log := wal.Status{}
@@ -146,4 +213,25 @@ func (v *statusView) print(e *env) error {
 		p.linef("%d\t%s\t%d\t%d\t%d\t%d\t%d\t%s", l.Lane, l.State, log.SyncedThrough, l.Cut, log.ReleasedThrough, log.Entries, log.Bytes, l.Fault)
 	}
 	return p.flush()
+}
+
+func (v *folderView) print(p *printer) {
+	age := time.Duration(v.AgeSeconds * float64(time.Second)).Round(time.Second / 10)
+	p.linef("folder %s  epoch %d  owner %s  newest commit %s ago  %s\n", v.State, v.Epoch, v.Owner, age, v.Fault)
+}
+
+// printHeld prints the tables that take no rows, and nothing when there are none.
+func printHeld(p *printer, held []heldView) {
+	if len(held) == 0 {
+		return
+	}
+	p.linef("TABLE\tSTATE\tSINCE\tUNTIL\tREASON")
+	for _, h := range held {
+		until := "-"
+		if h.Until != nil {
+			until = h.Until.Format(time.RFC3339)
+		}
+		p.linef("%s\t%s\t%s\t%s\t%s", h.Table, h.State, h.Since.Format(time.RFC3339), until, h.Reason)
+	}
+	p.linef("")
 }

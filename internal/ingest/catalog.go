@@ -153,17 +153,29 @@ func (t *table) admit() (*rows.Table, error) {
 		return nil, refusal(envelope.CodeUnknownTable, key, "the table was dropped")
 	case t.def.System || !t.def.Enrolled:
 		return nil, refusal(envelope.CodeNotEnrolled, key, "the table is not enrolled for ingest")
-	case t.def.Head.State == heads.StateSuspended:
-		return nil, &envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeTableSuspended, Table: key, Row: envelope.NoRow,
-			Reason: "the table is suspended", RetryAfter: suspendedRetryAfter}
-	case t.def.Head.State == heads.StateReplaced:
-		return nil, &envelope.Error{Class: envelope.ClassConflict, Code: envelope.CodeTableReplaced, Table: key, Row: envelope.NoRow,
-			Reason: "a foreign writer replaced the table; it is frozen until an operator decides"}
+	case t.def.Head.State.Held():
+		return nil, t.refuseHeld()
 	case t.bad != nil:
 		return nil, &envelope.Error{Class: envelope.ClassCorrupt, Code: envelope.CodeUnusableTable, Table: key, Row: envelope.NoRow,
 			Reason: "the table's definition cannot be used: " + t.bad.Error()}
 	}
 	return t.rows, nil
+}
+
+// refuseHeld tells a producer why a held table takes no rows and, when that passes, when to try again.
+func (t *table) refuseHeld() error {
+	hold := t.def.Head.Hold
+	e := &envelope.Error{Class: envelope.ClassBusy, Table: t.def.Key, Row: envelope.NoRow, RetryAfter: suspendedRetryAfter}
+	switch t.def.Head.State {
+	case heads.StatePaused:
+		e.Code, e.Reason = envelope.CodeTablePaused, fmt.Sprintf("the table is paused until %s: %s", hold.Until.Format(time.RFC3339), hold.Reason)
+	case heads.StateReplaced:
+		e.Class, e.Code, e.RetryAfter = envelope.ClassConflict, envelope.CodeTableReplaced, 0
+		e.Reason = "a foreign writer replaced the table; it is frozen until an operator decides: " + hold.Reason
+	default:
+		e.Code, e.Reason = envelope.CodeTableSuspended, "the table is suspended: "+hold.Reason
+	}
+	return e
 }
 
 // checkLane refuses a message that has rows of another lane; the error tells the lane of each row (W5).

@@ -50,7 +50,7 @@ var classes = []struct {
 	sentinels []error
 }{
 	{Corrupt, lookHint, []error{
-		envelope.ErrCorrupt, wal.ErrCorrupt, wal.ErrGap, wal.ErrReleased, lance.ErrCorrupt, heads.ErrCorrupt,
+		envelope.ErrCorrupt, wal.ErrCorrupt, wal.ErrGap, wal.ErrReleased, lance.ErrCorrupt, heads.ErrCorrupt, heads.ErrOtherVersion,
 		publisher.ErrCorrupt, ingest.ErrLogBehind, ingest.ErrGraphBehind,
 	}},
 	// What retention has taken is not missing.
@@ -68,7 +68,7 @@ var classes = []struct {
 	}},
 	{Busy, "try again later", []error{
 		envelope.ErrBusy, wal.ErrBusy, wal.ErrLocked, wal.ErrUnavailable, wal.ErrNotReady, objstore.ErrBusy, run.ErrInUse,
-		run.ErrStopLimit, run.ErrUnreachable, run.ErrAddressInUse, lease.ErrUnavailable, client.ErrNoOwner,
+		run.ErrStopLimit, run.ErrUnreachable, run.ErrAddressInUse, run.ErrNoFolder, lease.ErrUnavailable, client.ErrNoOwner,
 	}},
 	{Conflict, "look at what is there (foldline heads) and decide again", []error{
 		envelope.ErrConflict, publisher.ErrConflict, publisher.ErrIncarnation, lance.ErrConflict, lance.ErrExists, objstore.ErrExists,

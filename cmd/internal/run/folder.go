@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -55,6 +56,9 @@ type folder struct {
 	*parts
 	folder *fold.Folder
 	index  *keyindex.Index // nil without a directory for it
+	// known is the newest graph commit that was announced, publishedAt when the last one was made here; nil before the first.
+	known       atomic.Pointer[heads.Snapshot]
+	publishedAt atomic.Pointer[time.Time]
 }
 
 // runUnderLease is a standby until the lease comes, and then the folder until the lease goes.
@@ -101,7 +105,7 @@ func (f *folder) start(ctx context.Context) error {
 	folder, err := fold.New(fold.Options{
 		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane, Index: f.index,
 		Interval: f.cfg.Fold.Interval, AdoptInterval: f.cfg.Fold.AdoptInterval, SuspendAfter: f.cfg.Suspend.After, MaxRows: int(f.cfg.Fold.MaxRows), MaxBytes: int64(f.cfg.Fold.MaxBytes),
-		Notify: f.notify, Logger: f.log, Clock: f.deps.Clock, Step: f.foldStep(),
+		Notify: f.notify, Decode: decodeLetters, Logger: f.log, Clock: f.deps.Clock, Step: f.foldStep(),
 		Meter: f.deps.Telemetry.Meter("fold"), Tracer: f.deps.Telemetry.Tracer("fold"),
 	})
 	if err != nil {
@@ -111,7 +115,13 @@ func (f *folder) start(ctx context.Context) error {
 	return nil
 }
 
-func (f *folder) run(ctx context.Context) error { return f.folder.Run(ctx) }
+// run folds, and answers operators meanwhile.
+func (f *folder) run(ctx context.Context) error {
+	s := newStage(ctx)
+	s.run("fold", f.folder.Run)
+	s.run("administration", f.serveAdmin)
+	return s.wait()
+}
 
 // close ends the key index, once nothing folds any more.
 func (f *folder) close() error {
@@ -175,10 +185,15 @@ func (f *folder) lane(lane uint32) wal.Source {
 	return wal.NewRemote(f.nc, wal.ReadSubjects{Read: f.subjects.LaneRead(lane), Status: f.subjects.LaneStatus(lane)}, wal.RemoteOptions{})
 }
 
-func (f *folder) notify(_ context.Context, p *publisher.Published) { f.announce(p.Snapshot) }
+func (f *folder) notify(_ context.Context, p *publisher.Published) {
+	now := f.deps.Clock()
+	f.publishedAt.Store(&now)
+	f.announce(p.Snapshot)
+}
 
 // announce sends the published event. It is a hint: whoever misses it finds the same in the heads.
 func (f *folder) announce(s *heads.Snapshot) {
+	f.known.Store(s)
 	event := envelope.Event{Graph: s.Graph, Commit: s.Commit.ID, Version: s.Version, Fold: s.Fold}
 	for _, c := range s.Cuts {
 		event.Cuts = append(event.Cuts, envelope.EventCut{Lane: c.Lane, Incarnation: c.Incarnation, Through: c.Through})

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/foldline/foldline/cmd/internal/run"
+	"github.com/foldline/foldline/internal/envelope"
+)
+
+// admin is what the commands that ask the active folder share.
+type admin struct {
+	Timeout time.Duration `help:"How long to wait for the folder; what it has begun it goes on with." default:"1m"`
+	JSON    bool          `help:"The folder's reply as one JSON object."`
+}
+
+// ask sends a request to the folder of the graph.
+func (a admin) ask(ctx context.Context, e *env, verb string, request envelope.AdminRequest) (envelope.AdminReply, error) {
+	if a.Timeout <= 0 {
+		return envelope.AdminReply{}, usage("--timeout must be positive")
+	}
+	_, s, err := e.graph(ctx)
+	if err != nil {
+		return envelope.AdminReply{}, err
+	}
+	subjects, err := envelope.NewSubjects(e.cfg.Prefix, s.Graph)
+	if err != nil {
+		return envelope.AdminReply{}, err
+	}
+	nc, err := e.connect(ctx)
+	if err != nil {
+		return envelope.AdminReply{}, err
+	}
+	defer nc.Close()
+	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+	defer cancel()
+	return run.Admin(ctx, nc, subjects, verb, request)
+}
+
+// print prints the reply as JSON, or the line that says the same.
+func (a admin) print(e *env, reply envelope.AdminReply, line string) error {
+	if a.JSON {
+		return writeJSON(e.stdout, reply)
+	}
+	_, err := fmt.Fprintln(e.stdout, line)
+	return err
+}
+
+type adoptCmd struct {
+	Table string `arg:"" optional:"" help:"Table key; all tables by default."`
+	admin
+}
+
+func (c *adoptCmd) Run(ctx context.Context, e *env) error {
+	reply, err := c.ask(ctx, e, envelope.AdminAdopt, envelope.AdminRequest{Table: c.Table})
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("heads are at manifest version %d, commit %s", reply.Version, reply.Commit)
+	if reply.Table != nil {
+		line += "; " + describeTable(*reply.Table)
+	}
+	return c.print(e, reply, line)
+}
+
+type pauseCmd struct {
+	Table  string        `arg:"" help:"Table key."`
+	For    time.Duration `help:"How long; a second pause moves the end." default:"10m"`
+	Reason string        `help:"What for; status shows it." default:"paused by an operator"`
+	End    bool          `help:"End the pause now, as resume does."`
+	admin
+}
+
+func (c *pauseCmd) Run(ctx context.Context, e *env) error {
+	if c.End {
+		return (&resumeCmd{Table: c.Table, admin: c.admin}).Run(ctx, e)
+	}
+	if c.For < time.Second {
+		return usage("--for must be at least a second")
+	}
+	reply, err := c.ask(ctx, e, envelope.AdminPause, envelope.AdminRequest{Table: c.Table, ForMs: c.For.Milliseconds(), Reason: c.Reason})
+	if err != nil {
+		return err
+	}
+	return c.print(e, reply, describeTable(*reply.Table))
+}
+
+type resumeCmd struct {
+	Table string `arg:"" help:"Table key."`
+	admin
+}
+
+func (c *resumeCmd) Run(ctx context.Context, e *env) error {
+	reply, err := c.ask(ctx, e, envelope.AdminResume, envelope.AdminRequest{Table: c.Table})
+	if err != nil {
+		return err
+	}
+	return c.print(e, reply, fmt.Sprintf("%s; %d rows replayed, %d rejected", describeTable(*reply.Table), reply.Replayed, reply.Rejected))
+}
+
+// describeTable says in one line what state a table is in, since when and why.
+func describeTable(t envelope.AdminTable) string {
+	text := fmt.Sprintf("table %s is %s at version %d", t.Table, t.State, t.Version)
+	if t.Until != nil {
+		text += " until " + t.Until.Format(time.RFC3339)
+	}
+	if t.Since != nil {
+		text += ", since " + t.Since.Format(time.RFC3339)
+	}
+	if t.Reason != "" {
+		text += ": " + t.Reason
+	}
+	return text
+}
