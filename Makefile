@@ -11,6 +11,7 @@
 #   make bench     acks, pipeline, publish and reopen beside their peers, into bench/results/summary.jsonl
 #   make bench-space disk use of the log after releases of 10 GB, into the same file
 #   make bench-files data files beside pylance (needs Python 3 with venv), into the same file
+#   make bench-tables merges into a table beside pylance, and what a commit and an open ask of a store (needs the same, and Linux)
 #   make microbench the benchmarks beside the code
 #   make fmt       gofmt
 #   make clean     remove ./build and ./data
@@ -23,7 +24,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint interop s3 generate disk fuzz bench bench-files bench-space microbench fmt clean
+.PHONY: help run test lint interop s3 generate disk fuzz bench bench-files bench-tables bench-space microbench fmt clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -83,6 +84,13 @@ bench-files:
 	mkdir -p $(BIN)
 	$(GO) build -o $(BIN)/ ./lance/internal/cmd/filepeer
 	. ./interop/versions.env; $(GO) run ./bench/cmd/files --python "build/interop/pylance-$$PYLANCE_NEWEST/bin/python"
+
+bench-tables:
+	./interop/install.sh python
+	mkdir -p $(BIN)
+	$(GO) build -o $(BIN)/ ./bench/cmd/tablepeer
+	. ./interop/versions.env; dir=$$(mktemp -d /dev/shm/foldline-bench.XXXXXX) && trap 'rm -rf "$$dir"' EXIT; \
+		$(GO) run ./bench/cmd/tables --dir "$$dir/tables" --python "build/interop/pylance-$$PYLANCE_NEWEST/bin/python"
 
 microbench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -78,29 +78,51 @@ func valueBytes(data arrow.ArrayData) (n int64) {
 	return n
 }
 
+var flightSchema = arrow.NewSchema([]arrow.Field{
+	{Name: "id", Type: arrow.BinaryTypes.String},
+	{Name: "src", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "dst", Type: arrow.BinaryTypes.String, Nullable: true},
+	{Name: "departed", Type: arrow.FixedWidthTypes.Timestamp_us, Nullable: true},
+	{Name: "delay", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+	{Name: "distance", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+}, nil)
+
 // flightInput is the sample's flights again and again, each with an id of its own.
 func flightInput(path string) (fileInput, error) {
 	sample, err := readFlights()
 	if err != nil {
 		return fileInput{}, err
 	}
-	s := arrow.NewSchema([]arrow.Field{
-		{Name: "id", Type: arrow.BinaryTypes.String},
-		{Name: "src", Type: arrow.BinaryTypes.String, Nullable: true},
-		{Name: "dst", Type: arrow.BinaryTypes.String, Nullable: true},
-		{Name: "departed", Type: arrow.FixedWidthTypes.Timestamp_us, Nullable: true},
-		{Name: "delay", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
-		{Name: "distance", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
-	}, nil)
-	return makeInput(path, "flights", s, flightRepeats*len(sample), func(b *array.RecordBuilder, i int) {
-		f := sample[i%len(sample)]
-		b.Field(0).(*array.StringBuilder).Append(fmt.Sprintf("F%07d", i))
-		b.Field(1).(*array.StringBuilder).Append(f.Src)
-		b.Field(2).(*array.StringBuilder).Append(f.Dst)
-		b.Field(3).(*array.TimestampBuilder).Append(arrow.Timestamp(f.Departed.UnixMicro()))
-		b.Field(4).(*array.Int64Builder).Append(f.Delay)
-		b.Field(5).(*array.Int64Builder).Append(f.Distance)
+	return makeInput(path, "flights", flightSchema, flightRepeats*len(sample), func(b *array.RecordBuilder, i int) {
+		sample[i%len(sample)].append(b, i)
 	})
+}
+
+// changedFlightInput is flights for a table of flightInput's: half of them have ids that are there, spread evenly, and another delay.
+func changedFlightInput(path string, rows int) (fileInput, error) {
+	sample, err := readFlights()
+	if err != nil {
+		return fileInput{}, err
+	}
+	there := flightRepeats * len(sample)
+	return makeInput(path, "changes", flightSchema, rows, func(b *array.RecordBuilder, i int) {
+		id := there + i/2
+		if i%2 == 0 {
+			id = i * (there / rows)
+		}
+		f := sample[id%len(sample)]
+		f.Delay += 1000
+		f.append(b, id)
+	})
+}
+
+func (f flight) append(b *array.RecordBuilder, id int) {
+	b.Field(0).(*array.StringBuilder).Append(fmt.Sprintf("F%07d", id))
+	b.Field(1).(*array.StringBuilder).Append(f.Src)
+	b.Field(2).(*array.StringBuilder).Append(f.Dst)
+	b.Field(3).(*array.TimestampBuilder).Append(arrow.Timestamp(f.Departed.UnixMicro()))
+	b.Field(4).(*array.Int64Builder).Append(f.Delay)
+	b.Field(5).(*array.Int64Builder).Append(f.Distance)
 }
 
 type flight struct {

@@ -1,20 +1,17 @@
 """Writes and scans data files with the real engine, for a measurement that times the answers.
 
-The protocol is that of lance/internal/cmd/filepeer."""
+The requests are those of lance/internal/cmd/filepeer."""
 
-import sys
-
-import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileWriter
+
+from peer import load, serve
 
 BATCH_ROWS = 8192
 
 
 class Peer:
     def load(self, path):
-        with pa.ipc.open_file(path) as reader:
-            self.schema = reader.schema
-            self.batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self.schema, self.batches = load(path)
         return sum(b.num_rows for b in self.batches)
 
     def write(self, path):
@@ -27,17 +24,6 @@ class Peer:
         return sum(b.num_rows for b in LanceFileReader(path).read_all(batch_size=BATCH_ROWS).to_batches())
 
 
-def main():
-    peer = Peer()
-    verbs = {"load": peer.load, "write": peer.write, "scan": peer.scan}
-    for line in sys.stdin:
-        verb, _, path = line.rstrip("\n").partition(" ")
-        try:
-            answer = f"={verbs[verb](path)}"
-        except Exception as fault:  # told to the measurement, which ends
-            answer = f"!{fault!r}"
-        print(answer, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    peer = Peer()
+    serve({"load": peer.load, "write": peer.write, "scan": peer.scan})

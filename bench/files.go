@@ -34,12 +34,12 @@ func Files(ctx context.Context, c FilesConfig) (figures []Figure, err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	ours, err := startFilePeer(ctx, "ours", c.Ours)
+	ours, err := startProgram(ctx, oneThread, "ours", c.Ours)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ours.stop()) }()
-	engine, err := startFilePeer(ctx, "pylance", c.Python, c.Script)
+	engine, err := startProgram(ctx, oneThread, "pylance", c.Python, c.Script)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ type fileTest struct {
 
 // fileSide is what one side took, in seconds by round, and its file.
 type fileSide struct {
-	peer         *filePeer
+	peer         *program
 	path         string
 	size         int64
 	writes, scan []float64

@@ -19,6 +19,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
+var ctx = context.Background()
+
 func fields(keyType arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: "id", Type: keyType}, {Name: "v", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
 }
@@ -47,7 +49,6 @@ func record(ids ...string) arrow.Record {
 
 // insert commits new rows with their filter.
 func insert(t testing.TB, table *lance.Table, ids ...string) (*lance.Table, error) {
-	ctx := context.Background()
 	rec := record(ids...)
 	defer rec.Release()
 	set := KeySet{}
@@ -119,7 +120,6 @@ func TestNullKeysAreNamed(t *testing.T) {
 }
 
 func TestFindRowsGivesAllAddresses(t *testing.T) {
-	ctx := context.Background()
 	table := newTable(t, objstore.NewMemory())
 	table, err := insert(t, table, "a", "b", "c")
 	require.NoError(t, err)
@@ -161,7 +161,6 @@ func TestSameKeyRacesAreLoud(t *testing.T) {
 }
 
 func TestBarrier(t *testing.T) {
-	ctx := context.Background()
 	table := newTable(t, objstore.NewMemory())
 	owned := func(context.Context) error { return nil }
 	up, err := Barrier(ctx, table, 3, owned)
@@ -182,7 +181,6 @@ func TestBarrier(t *testing.T) {
 // TestGuardSeesEveryHigherEpoch: in the newest metadata, in a transaction between (a restore may have rewound the metadata), and when a transaction
 // is gone the authority is asked.
 func TestGuardSeesEveryHigherEpoch(t *testing.T) {
-	ctx := context.Background()
 	table := newTable(t, objstore.NewMemory())
 	owned := func(context.Context) error { return nil }
 	raised, err := Barrier(ctx, table, 5, owned)

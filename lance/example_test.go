@@ -3,70 +3,74 @@ package lance_test
 import (
 	"context"
 	"fmt"
+	"log"
+	"strings"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
-	"github.com/foldline/foldline/internal/keys"
+	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 )
 
-// Example creates a table, inserts two rows, replaces one and looks at both versions.
+var columns = arrow.NewSchema([]arrow.Field{
+	{Name: "id", Type: arrow.BinaryTypes.String}, {Name: "city", Type: arrow.BinaryTypes.String, Nullable: true},
+}, nil)
+
+// Example creates a table, upserts, deletes, scans, and looks at how it was.
 func Example() {
-	ctx, store := context.Background(), objstore.NewMemory()
-	schema, err := lance.NewSchema(arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.BinaryTypes.String}}, nil), []string{"id"})
+	ctx := context.Background()
+	schema, err := lance.NewSchema(columns, []string{"id"})
 	check(err)
-	table, err := lance.Create(ctx, store, "people.lance", schema, lance.CreateOptions{})
+	v1, err := lance.Create(ctx, objstore.NewMemory(), "people.lance", schema, lance.CreateOptions{})
 	check(err)
-	table = upsert(ctx, table, nil, "ada", "grace")
-	gone := map[uint64]*roaring.Bitmap{0: roaring.BitmapOf(1)} // "grace": fragment 0, row 1
-	table = upsert(ctx, table, gone, "barbara")
-	fmt.Println(table.Version(), names(ctx, table))
-	before, err := table.At(ctx, 2)
+	v2 := apply(ctx, v1, fence.Changes{Upserts: people("ada", "London", "grace", "New York")})
+	v3 := apply(ctx, v2, fence.Changes{Upserts: people("grace", "Arlington", "barbara", "Boston")})
+	gone := fence.KeySet{}
+	check(gone.AddRecord(people("ada", "")[0], []string{"id"}))
+	v4 := apply(ctx, v3, fence.Changes{Deletes: gone})
+	show(ctx, v4)
+	before, err := v4.At(ctx, 2)
 	check(err)
-	fmt.Println(before.Version(), names(ctx, before))
+	show(ctx, before)
 	// Output:
-	// 3 [ada barbara]
-	// 2 [ada grace]
+	// version 4: grace in Arlington, barbara in Boston
+	// version 2: ada in London, grace in New York
 }
 
-// upsert deletes rows by address and inserts names, fenced by a filter of the inserted keys.
-func upsert(ctx context.Context, t *lance.Table, gone map[uint64]*roaring.Bitmap, inserted ...string) *lance.Table {
-	b := array.NewRecordBuilder(memory.DefaultAllocator, t.Schema().Arrow())
-	defer b.Release()
-	update := &lance.Update{Filter: &lance.KeyFilter{FieldIDs: t.Schema().PrimaryKeyFieldIDs()}}
-	for _, name := range inserted {
-		b.Field(0).(*array.StringBuilder).Append(name)
-		update.Filter.Exact = append(update.Filter.Exact, keys.Hash([]byte(name)))
-	}
-	w := t.NewFragmentWriter(ctx, lance.WriteOptions{})
-	check(w.Write(b.NewRecord()))
-	var err error
-	update.NewFragments, err = w.Finish()
+// apply commits changes; a key that is there is replaced, one that is not is fenced against others who insert it.
+func apply(ctx context.Context, t *lance.Table, c fence.Changes) *lance.Table {
+	done, err := fence.Apply(ctx, t, c, lance.CommitOptions{})
 	check(err)
-	update.UpdatedFragments, update.RemovedFragmentIDs, err = t.DeleteRows(ctx, gone)
-	check(err)
-	r, err := t.Commit(ctx, lance.NewTransaction(t, update), lance.CommitOptions{Affected: gone})
-	check(err)
-	return r.Table
+	return done.Table
 }
 
-func names(ctx context.Context, t *lance.Table) (out []string) {
+func show(ctx context.Context, t *lance.Table) {
+	var rows []string
 	for rec, err := range t.Scan(ctx, lance.ScanOptions{}) {
 		check(err)
 		for i := range int(rec.NumRows()) {
-			out = append(out, rec.Column(0).(*array.String).Value(i))
+			rows = append(rows, rec.Column(0).ValueStr(i)+" in "+rec.Column(1).ValueStr(i))
 		}
 		rec.Release()
 	}
-	return out
+	fmt.Printf("version %d: %s\n", t.Version(), strings.Join(rows, ", "))
+}
+
+// people are rows of id and city in turn.
+func people(values ...string) []arrow.Record {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, columns)
+	defer b.Release()
+	for i, v := range values {
+		b.Field(i % 2).(*array.StringBuilder).Append(v)
+	}
+	return []arrow.Record{b.NewRecord()}
 }
 
 func check(err error) {
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 }

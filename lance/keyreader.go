@@ -1,6 +1,8 @@
 package lance
 
 import (
+	"unsafe"
+
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 
@@ -15,6 +17,7 @@ type KeyReader struct {
 	schema  *arrow.Schema // of the record bound last
 	at      []int
 	parts   []keyPart
+	nulls   bool // some part of the bound record has one
 	lance   []byte
 	exact   *keys.Exact
 }
@@ -24,6 +27,8 @@ type keyPart struct {
 	array  arrow.Array
 	lance  func(dst []byte, row int) []byte
 	append func(e *keys.Exact, row int)
+	// raw is the value itself where it is its own encoding as a key of one column, else nil.
+	raw func(row int) []byte
 }
 
 // NewKeyReader prepares to read the key columns, in key order, of records that hold columns of these names and types.
@@ -70,8 +75,10 @@ func (k *KeyReader) Bind(rec arrow.Record) error {
 		}
 		k.schema = s
 	}
+	k.nulls = false
 	for i, at := range k.at {
 		k.parts[i] = newKeyPart(rec.Column(at))
+		k.nulls = k.nulls || k.parts[i].array.NullN() > 0
 	}
 	return nil
 }
@@ -81,15 +88,19 @@ func newKeyPart(a arrow.Array) keyPart {
 	p := keyPart{array: a}
 	switch a := a.(type) {
 	case *array.String:
+		p.raw = func(row int) []byte { return unsafeBytes(a.Value(row)) }
 		p.lance = func(dst []byte, row int) []byte { return keys.AppendString(dst, a.Value(row)) }
 		p.append = func(e *keys.Exact, row int) { e.AppendString(a.Value(row)) }
 	case *array.LargeString:
+		p.raw = func(row int) []byte { return unsafeBytes(a.Value(row)) }
 		p.lance = func(dst []byte, row int) []byte { return keys.AppendString(dst, a.Value(row)) }
 		p.append = func(e *keys.Exact, row int) { e.AppendString(a.Value(row)) }
 	case *array.Binary:
+		p.raw = func(row int) []byte { return a.Value(row) }
 		p.lance = func(dst []byte, row int) []byte { return keys.AppendBytes(dst, a.Value(row)) }
 		p.append = func(e *keys.Exact, row int) { e.AppendBytes(a.Value(row)) }
 	case *array.LargeBinary:
+		p.raw = func(row int) []byte { return a.Value(row) }
 		p.lance = func(dst []byte, row int) []byte { return keys.AppendBytes(dst, a.Value(row)) }
 		p.append = func(e *keys.Exact, row int) { e.AppendBytes(a.Value(row)) }
 	case *array.Int32:
@@ -130,8 +141,11 @@ func (k *KeyReader) Exact(row int) string {
 	return k.exact.String()
 }
 
-// ExactBytes is Exact without a copy; valid until the next call.
+// ExactBytes is Exact without a copy, to be read only; valid until the next call.
 func (k *KeyReader) ExactBytes(row int) []byte {
+	if len(k.parts) == 1 && k.parts[0].raw != nil {
+		return k.parts[0].raw(row)
+	}
 	k.exact.Reset()
 	for _, p := range k.parts {
 		p.append(k.exact, row)
@@ -139,8 +153,28 @@ func (k *KeyReader) ExactBytes(row int) []byte {
 	return k.exact.Bytes()
 }
 
+// Values returns the exact encodings of all rows at once, where they lie in the bound record as they are: row i is
+// values[offsets[i]:offsets[i+1]]. ok is false unless the key is one column of utf8 or binary without a null.
+func (k *KeyReader) Values() (offsets []int32, values []byte, ok bool) {
+	if len(k.parts) != 1 || k.nulls {
+		return nil, nil, false
+	}
+	data := k.parts[0].array.Data()
+	if id := data.DataType().ID(); id != arrow.STRING && id != arrow.BINARY || data.Len() == 0 {
+		return nil, nil, false
+	}
+	offsets = arrow.Int32Traits.CastFromBytes(data.Buffers()[1].Bytes())[data.Offset() : data.Offset()+data.Len()+1]
+	if buffer := data.Buffers()[2]; buffer != nil {
+		values = buffer.Bytes()
+	}
+	return offsets, values, true
+}
+
 // Null reports whether a part of the row's key is null.
 func (k *KeyReader) Null(row int) bool {
+	if !k.nulls {
+		return false
+	}
 	for _, p := range k.parts {
 		if p.array.IsNull(row) {
 			return true
@@ -148,3 +182,6 @@ func (k *KeyReader) Null(row int) bool {
 	}
 	return false
 }
+
+// unsafeBytes are the bytes of a value in an Arrow buffer, not to be written.
+func unsafeBytes(v string) []byte { return unsafe.Slice(unsafe.StringData(v), len(v)) }

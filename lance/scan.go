@@ -263,13 +263,18 @@ func liveRuns(deleted *roaring.Bitmap, from uint64, rows int) (runs []run, live 
 }
 
 func addresses(mem memory.Allocator, fragment, from uint64, runs []run, live int) arrow.Array {
-	b := array.NewUint64Builder(mem)
-	defer b.Release()
-	b.Reserve(live)
+	buffer := memory.NewResizableBuffer(mem)
+	defer buffer.Release()
+	buffer.Resize(live * arrow.Uint64SizeBytes)
+	out := arrow.Uint64Traits.CastFromBytes(buffer.Bytes())
+	at := 0
 	for _, r := range runs {
 		for row := r.from; row < r.to; row++ {
-			b.UnsafeAppend(fragment<<32 | (from + uint64(row)))
+			out[at] = fragment<<32 | (from + uint64(row))
+			at++
 		}
 	}
-	return b.NewArray()
+	data := array.NewData(arrow.PrimitiveTypes.Uint64, live, []*memory.Buffer{nil, buffer}, nil, 0, 0)
+	defer data.Release()
+	return array.NewUint64Data(data)
 }

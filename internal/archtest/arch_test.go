@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"internal/keys":      {},
 	"internal/envelope":  {},
 	"internal/rowjson":   {},
+	"internal/peer":      {},
 	"internal/telemetry": {},
 	"wal":                {},
 	"client":             {"internal/envelope"},
@@ -45,7 +46,7 @@ var mayImport = map[string][]string{
 // Packages that only programs may import, and those that only tests and measurements may.
 var (
 	anything    = "*"
-	openToAll   = []string{"internal/keys", "internal/rowjson"}
+	openToAll   = []string{"internal/keys", "internal/rowjson", "internal/peer"}
 	programs    = []string{"cmd", "bench", "interop", "deploy"}
 	onlyByTests = []string{
 		"internal/testkit", "internal/archtest", "objstore/objstoretest", "objstore/faultstore", "objstore/faulthttp", "objstore/countstore",

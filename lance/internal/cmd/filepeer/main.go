@@ -1,8 +1,7 @@
 // Command filepeer writes and scans data files for a measurement (bench.Files), which times its answers. It is
 // one of two programs with the same protocol; the other is bench/filepeer.py, on the real engine.
 //
-// It reads requests from standard input, a line each, and answers each with one line: "=" and a number, or "!"
-// and the fault.
+// Requests and answers are those of package peer:
 //
 //	load ARROW_FILE   holds the batches of an Arrow IPC file in memory; answers their rows
 //	write FILE        writes what is held as a data file of version 2.1; answers its bytes
@@ -10,16 +9,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
-	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
-
+	"github.com/foldline/foldline/internal/peer"
 	"github.com/foldline/foldline/lance/internal/file"
 	"github.com/foldline/foldline/lance/internal/schema"
 )
@@ -35,80 +30,40 @@ func main() {
 }
 
 func serve(in io.Reader, out io.Writer) error {
-	var p peer
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		n, err := p.do(lines.Text())
-		answer := fmt.Sprintf("=%d\n", n)
-		if err != nil {
-			answer = fmt.Sprintf("!%q\n", err)
-		}
-		if _, err := io.WriteString(out, answer); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	var f files
+	return peer.Serve(in, out, f.do)
 }
 
-// peer holds the batches that were loaded last.
-type peer struct {
-	schema  *arrow.Schema
-	batches []arrow.Record
-}
+// files holds the batches that were loaded last.
+type files struct{ peer.Batches }
 
-func (p *peer) do(line string) (int64, error) {
-	verb, path, _ := strings.Cut(line, " ")
+func (f *files) do(verb, path string) (int64, error) {
 	switch verb {
 	case "load":
-		return p.load(path)
+		return f.Load(path)
 	case "write":
-		return p.write(path)
+		return f.write(path)
 	case "scan":
 		return scan(context.Background(), path)
 	}
 	return 0, fmt.Errorf("no request %q", verb)
 }
 
-func (p *peer) load(path string) (rows int64, err error) {
-	f, err := os.Open(path)
+func (f *files) write(path string) (int64, error) {
+	fields, err := schema.FromArrow(f.Schema)
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // read only
-	r, err := ipc.NewFileReader(f)
+	out, err := os.Create(path)
 	if err != nil {
 		return 0, err
 	}
-	for _, b := range p.batches {
-		b.Release()
-	}
-	p.schema, p.batches = r.Schema(), nil
-	for i := range r.NumRecords() {
-		rec, err := r.RecordAt(i)
-		if err != nil {
-			return 0, err
-		}
-		p.batches = append(p.batches, rec)
-		rows += rec.NumRows()
-	}
-	return rows, r.Close()
-}
-
-func (p *peer) write(path string) (int64, error) {
-	fields, err := schema.FromArrow(p.schema)
+	defer out.Close() //nolint:errcheck // closed for good below
+	w, err := file.NewWriter(out, fields, file.WriterOptions{Version: file.V21})
 	if err != nil {
 		return 0, err
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close() //nolint:errcheck // closed for good below
-	w, err := file.NewWriter(f, fields, file.WriterOptions{Version: file.V21})
-	if err != nil {
-		return 0, err
-	}
-	for _, rec := range p.batches {
+	for _, rec := range f.Records {
 		if err := w.Write(rec); err != nil {
 			return 0, err
 		}
@@ -117,7 +72,7 @@ func (p *peer) write(path string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return sum.Bytes, f.Close()
+	return sum.Bytes, out.Close()
 }
 
 func scan(ctx context.Context, path string) (rows int64, err error) {

@@ -8,15 +8,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// filePeer is a running program that writes and scans data files: ours
-// (lance/internal/cmd/filepeer, which says what the protocol is) or the engine's
-// (filepeer.py).
-type filePeer struct {
+// program is a running program that answers requests (see internal/peer): ours, or
+// the engine's (filepeer.py, tablepeer.py).
+type program struct {
 	name    string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -27,9 +27,13 @@ type filePeer struct {
 // no more threads in their pools than that.
 var oneThread = []string{"GOMAXPROCS=1", "LANCE_CPU_THREADS=1", "LANCE_IO_THREADS=1", "TOKIO_WORKER_THREADS=1", "RAYON_NUM_THREADS=1"}
 
-func startFilePeer(ctx context.Context, name string, command ...string) (*filePeer, error) {
+// twoReads is oneThread with a second thread that waits for files: with one alone the
+// engine's merge waits for itself.
+var twoReads = append(slices.Clone(oneThread), "LANCE_IO_THREADS=2")
+
+func startProgram(ctx context.Context, threads []string, name string, command ...string) (*program, error) {
 	cmd := exec.CommandContext(ctx, "taskset", append([]string{"-c", "0"}, command...)...)
-	cmd.Env = append(os.Environ(), oneThread...)
+	cmd.Env = append(os.Environ(), threads...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -42,11 +46,11 @@ func startFilePeer(ctx context.Context, name string, command ...string) (*filePe
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &filePeer{name: name, cmd: cmd, in: in, answers: bufio.NewReader(out)}, nil
+	return &program{name: name, cmd: cmd, in: in, answers: bufio.NewReader(out)}, nil
 }
 
 // do sends a request, waits for the answer, and says what it took.
-func (p *filePeer) do(verb, path string) (n int64, elapsed time.Duration, err error) {
+func (p *program) do(verb, path string) (n int64, elapsed time.Duration, err error) {
 	start := time.Now()
 	if _, err := fmt.Fprintf(p.in, "%s %s\n", verb, path); err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", p.name, err)
@@ -64,6 +68,6 @@ func (p *filePeer) do(verb, path string) (n int64, elapsed time.Duration, err er
 	return n, elapsed, err
 }
 
-func (p *filePeer) stop() error {
+func (p *program) stop() error {
 	return errors.Join(p.in.Close(), p.cmd.Wait())
 }

@@ -1,0 +1,201 @@
+package fence
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/foldline/foldline/lance"
+	"github.com/foldline/foldline/objstore"
+)
+
+// rowsOf is a record of id and v, in the order of the keys.
+func rowsOf(rows map[string]int64) arrow.Record {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, fields(arrow.BinaryTypes.String))
+	defer b.Release()
+	for _, id := range slices.Sorted(maps.Keys(rows)) {
+		b.Field(0).(*array.StringBuilder).Append(id)
+		b.Field(1).(*array.Int64Builder).Append(rows[id])
+	}
+	return b.NewRecord()
+}
+
+func keysOf(t require.TestingT, ids ...string) KeySet {
+	set := KeySet{}
+	require.NoError(t, set.AddRecord(record(ids...), []string{"id"}))
+	return set
+}
+
+// contents are the live rows; a key that is live twice fails the test.
+func contents(t require.TestingT, table *lance.Table) map[string]int64 {
+	out := map[string]int64{}
+	for rec, err := range table.Scan(ctx, lance.ScanOptions{}) {
+		require.NoError(t, err)
+		for i := range int(rec.NumRows()) {
+			id := rec.Column(0).(*array.String).Value(i)
+			require.NotContains(t, out, id, "a key is live twice (X1)")
+			out[id] = rec.Column(1).(*array.Int64).Value(i)
+		}
+		rec.Release()
+	}
+	return out
+}
+
+// TestApplyModel holds random changes to a map. Whatever a change does not name stays (report C66), a key that is written again and again is
+// one row (reports C64, C80), and a delete is no more than its keys (report C85).
+func TestApplyModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		table, model := newTable(t, objstore.NewMemory()), map[string]int64{}
+		key := rapid.Custom(func(rt *rapid.T) string { return fmt.Sprint("k", rapid.IntRange(0, 20).Draw(rt, "key")) })
+		for range rapid.IntRange(1, 12).Draw(rt, "commits") {
+			upserts := rapid.MapOfN(key, rapid.Int64(), 0, 8).Draw(rt, "upserts")
+			deletes := slices.DeleteFunc(rapid.SliceOfN(key, 0, 4).Draw(rt, "deletes"), func(k string) bool { _, ok := upserts[k]; return ok })
+			c := Changes{Deletes: keysOf(rt, deletes...)}
+			if len(upserts) > 0 {
+				c.Upserts = []arrow.Record{rowsOf(upserts)}
+			}
+			done, err := Apply(ctx, table, c, lance.CommitOptions{})
+			require.NoError(rt, err)
+			table = done.Table
+			maps.Copy(model, upserts)
+			maps.DeleteFunc(model, func(k string, _ int64) bool { return slices.Contains(deletes, k) })
+			require.Equal(rt, model, contents(rt, table))
+		}
+	})
+}
+
+// TestApplyRaces: two writers with one base. Who touches the other's keys learns it, and lands on the newest version (reports C60, C61); who does not
+// lands beside it.
+func TestApplyRaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		ours, theirs Changes
+		conflict     bool
+	}{
+		"same new key":             {upserts("new"), upserts("new"), true},
+		"other new keys":           {upserts("n1"), upserts("n2"), false},
+		"same row":                 {upserts("a"), upserts("a"), true},
+		"other rows":               {upserts("a"), upserts("b"), false},
+		"delete of an updated row": {Changes{Deletes: keysOf(t, "a")}, upserts("a"), true},
+		"update of a deleted row":  {upserts("a"), Changes{Deletes: keysOf(t, "a")}, true},
+		"delete of a new key":      {Changes{Deletes: keysOf(t, "new")}, upserts("new"), true},
+		"deletes of other rows":    {Changes{Deletes: keysOf(t, "a")}, Changes{Deletes: keysOf(t, "b")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base, err := insert(t, newTable(t, objstore.NewMemory()), "a", "b", "c")
+			require.NoError(t, err)
+			theirs, err := Apply(ctx, base, c.theirs, lance.CommitOptions{})
+			require.NoError(t, err)
+			ours, err := Apply(ctx, base, c.ours, lance.CommitOptions{})
+			if c.conflict {
+				require.ErrorIs(t, err, lance.ErrConflict)
+				ours, err = Apply(ctx, theirs.Table, c.ours, lance.CommitOptions{})
+			}
+			require.NoError(t, err)
+			require.EqualValues(t, 4, ours.Table.Version())
+			contents(t, ours.Table)
+		})
+	}
+}
+
+func upserts(ids ...string) Changes { return Changes{Upserts: []arrow.Record{record(ids...)}} }
+
+// TestApplyRemovesDuplicates: of a key that an unfenced writer made live twice, the next upsert leaves one row, and a delete none.
+func TestApplyRemovesDuplicates(t *testing.T) {
+	table, err := insert(t, newTable(t, objstore.NewMemory()), "a", "b")
+	require.NoError(t, err)
+	w := table.NewFragmentWriter(ctx, lance.WriteOptions{})
+	require.NoError(t, w.Write(record("a", "b")))
+	fs, err := w.Finish()
+	require.NoError(t, err)
+	done, err := table.Commit(ctx, lance.NewTransaction(table, &lance.Append{Fragments: fs}), lance.CommitOptions{})
+	require.NoError(t, err)
+	done, err = Apply(ctx, done.Table, Changes{Upserts: []arrow.Record{rowsOf(map[string]int64{"a": 7})}, Deletes: keysOf(t, "b")}, lance.CommitOptions{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"a": 7}, contents(t, done.Table))
+}
+
+// TestApplyRefuses: nothing is written for changes that contradict themselves (report C65) or have no key (report C62).
+func TestApplyRefuses(t *testing.T) {
+	table, err := insert(t, newTable(t, objstore.NewMemory()), "a")
+	require.NoError(t, err)
+	for name, c := range map[string]Changes{
+		"a key twice":                   upserts("x", "x"),
+		"a key twice, in two records":   {Upserts: []arrow.Record{record("x"), record("x")}},
+		"a key to upsert and to delete": {Upserts: []arrow.Record{record("x")}, Deletes: keysOf(t, "x")},
+	} {
+		_, err := Apply(ctx, table, c, lance.CommitOptions{})
+		require.ErrorIs(t, err, lance.ErrInvalid, name)
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, fields(arrow.BinaryTypes.String))
+	defer b.Release()
+	b.Field(0).AppendNull()
+	b.Field(1).AppendNull()
+	_, err = Apply(ctx, table, Changes{Upserts: []arrow.Record{b.NewRecord()}}, lance.CommitOptions{})
+	require.ErrorIs(t, err, ErrNullKey)
+	latest, err := table.Latest(ctx)
+	require.NoError(t, err)
+	require.Equal(t, table.Version(), latest.Version())
+}
+
+// TestPrefilter: no false negatives, for keys of every length and type, and few false suspects.
+func TestPrefilter(t *testing.T) {
+	set := KeySet{}
+	for i := range 3000 {
+		set[fmt.Sprintf("%0*d", 1+i%40, i)] = 0
+	}
+	f, falsely := newPrefilter(set), 0
+	for k := range set {
+		require.True(t, f.mayHave([]byte(k)), k)
+	}
+	for i := range 3000 {
+		if k := fmt.Sprintf("%0*d", 1+i%40, i+1_000_000); f.mayHave([]byte(k)) {
+			falsely++
+		}
+	}
+	require.Less(t, falsely, 3000/8)
+	require.False(t, newPrefilter(KeySet{"a": 0}).mayHave([]byte("b")))
+}
+
+// TestFindRowsOfEveryKeyType finds each of 500 rows, of keys whose values lie in the record as they are, and of those that are encoded.
+func TestFindRowsOfEveryKeyType(t *testing.T) {
+	for _, kind := range []arrow.DataType{
+		arrow.BinaryTypes.String, arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.LargeBinary,
+		arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Uint64,
+	} {
+		for _, key := range [][]string{{"id"}, {"id", "part"}} {
+			t.Run(fmt.Sprint(kind, key), func(t *testing.T) { findEveryRow(t, kind, key) })
+		}
+	}
+}
+
+func findEveryRow(t *testing.T, kind arrow.DataType, key []string) {
+	columns := arrow.NewSchema([]arrow.Field{{Name: "part", Type: arrow.PrimitiveTypes.Int32}, {Name: "id", Type: kind}}, nil)
+	s, err := lance.NewSchema(columns, key)
+	require.NoError(t, err)
+	table, err := lance.Create(ctx, objstore.NewMemory(), "t.lance", s, lance.CreateOptions{})
+	require.NoError(t, err)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, columns)
+	defer b.Release()
+	for i := range 500 {
+		b.Field(0).(*array.Int32Builder).Append(int32(i % 3))
+		require.NoError(t, b.Field(1).AppendValueFromString(fmt.Sprint(1000+i)))
+	}
+	rec := b.NewRecord()
+	done, err := Apply(ctx, table, Changes{Upserts: []arrow.Record{rec}}, lance.CommitOptions{})
+	require.NoError(t, err)
+	set := KeySet{}
+	require.NoError(t, set.AddRecord(rec.NewSlice(100, 300), key))
+	found, err := FindRows(ctx, done.Table, set)
+	require.NoError(t, err)
+	require.Len(t, found, 200)
+	done, err = Apply(ctx, done.Table, Changes{Deletes: set}, lance.CommitOptions{})
+	require.NoError(t, err)
+	require.EqualValues(t, 300, done.Table.Rows())
+}
