@@ -33,11 +33,14 @@ type Result struct {
 	Table *Table
 	// Newest is the newest version number seen after the commit: Table's own, or a later one of others.
 	Newest uint64
+	// Unbased: no version of the size of the one that ours was built on stands right below it. Either that one was cleaned up, or the
+	// table was removed and another one made in its place, whose versions end there. Only told when ours is the newest.
+	Unbased bool
 }
 
 // Commit makes the transaction the next version of the table. The first attempt assumes that t is the newest version; a lost
 // race is followed by a LIST, the reading of the missed transactions, the conflict rules, and another attempt. Without rivals
-// the cost is one conditional PUT and one LIST of one key.
+// the cost is one conditional PUT and one LIST of two keys.
 //
 // ErrConflict: plan again on the newest version. ErrIncompatible: the table was changed so that the transaction makes no
 // sense. ErrUnknownOutcome: it may have landed; look for the transaction's uuid. ErrUnsupported, ErrInvalid: nothing was

@@ -18,7 +18,7 @@ func (c *committer) confirm(ctx context.Context, next, latest *Table) (r Result,
 	}
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	if r.Newest, err = newestVersion(ctx, next); err != nil {
+	if r.Newest, r.Unbased, err = newestAndBelow(ctx, next, latest); err != nil {
 		return Result{}, false, fmt.Errorf("%w: version %d was put, but: %w", ErrUnknownOutcome, next.Version(), err)
 	}
 	if r.Newest <= next.Version() {
@@ -53,13 +53,31 @@ func (c *committer) confirmByNewest(ctx context.Context, r Result, latest *Table
 	return Result{}, false, nil
 }
 
-func newestVersion(ctx context.Context, t *Table) (newest uint64, err error) {
+// newestAndBelow lists the newest version, and tells whether it is next without the version below that next was built on: one LIST of two keys.
+func newestAndBelow(ctx context.Context, next, latest *Table) (newest uint64, unbased bool, err error) {
 	for range settleTries {
-		if newest, err = LatestVersion(ctx, t.store, t.root); err == nil {
-			return newest, nil
+		if newest, unbased, err = listTwo(ctx, next, latest); err == nil {
+			return newest, unbased, nil
 		}
 	}
-	return 0, err
+	return 0, false, err
+}
+
+func listTwo(ctx context.Context, next, latest *Table) (newest uint64, unbased bool, err error) {
+	prefix := join(next.root, versionsFolder) + "/"
+	infos, err := next.store.List(ctx, prefix, prefix+"0", 2)
+	if err != nil {
+		return 0, false, storeError(err)
+	}
+	if len(infos) == 0 || next.naming != namingV2 {
+		newest, err = LatestVersion(ctx, next.store, next.root)
+		return newest, false, err
+	}
+	if newest, _, err = newestOf(prefix, infos[:1]); err != nil || newest != next.Version() {
+		return newest, false, err
+	}
+	below := prefix + namingV2.manifestName(next.Version()-1)
+	return next.Version(), len(infos) < 2 || infos[1].Key != below || infos[1].Size != latest.m.size, nil
 }
 
 // replacesAll reports whether a version was made by an operation that leaves nothing of the one below it.

@@ -21,3 +21,9 @@ func (t *Table) DeleteVersions(ctx context.Context, versions []uint64) error {
 	}
 	return nil
 }
+
+// Withdraw removes the manifest of this very version, and nothing else. It is for a version that the caller has just put and found to stand on another
+// table ([Result.Unbased]); whoever has opened it meanwhile loses it.
+func (t *Table) Withdraw(ctx context.Context) error {
+	return storeError(t.store.Delete(ctx, t.m.object))
+}

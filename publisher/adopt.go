@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -98,6 +99,13 @@ func (p *Publisher) judgeNewest(ctx context.Context, t heads.Table) (*adoption, 
 		return nil, err
 	}
 	a := &adoption{id: t.ID, from: t.Head.Version, state: t.Head.State}
+	if why := p.checkIdentity(ctx, t.ID, latest); errors.Is(why, lance.ErrIncompatible) {
+		p.reportHeld(ctx, t, heads.StateReplaced, why)
+		a.state, a.hold = heads.StateReplaced, p.hold(why)
+		return a, nil
+	} else if why != nil {
+		return nil, why
+	}
 	for v := t.Head.Version + 1; v <= newest; v++ {
 		at, tx, err := versionAndTransaction(ctx, latest, v)
 		if err != nil {

@@ -168,10 +168,18 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 			if err := p.checkColumns(t, x.Latest); err != nil {
 				return err
 			}
+			if err := p.checkIdentity(ctx, t.id, x.Latest); err != nil {
+				return err
+			}
 			return guard(ctx, x)
 		}})
 	if err != nil {
 		return committed{}, err
+	}
+	if done.Unbased {
+		if err := p.takeBack(ctx, t, done.Table); err != nil {
+			return committed{}, err
+		}
 	}
 	p.step("commit.%s.after", t.key)
 	p.inst.commits.Add(ctx, 1)

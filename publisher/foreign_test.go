@@ -107,3 +107,8 @@ func (f foreign) cleanUp(ctx context.Context, key string) error {
 
 // tableRoot is where a table of the test's graph is.
 func tableRoot(key string) string { return heads.Join(testRoot, heads.TablePath(key)) }
+
+// at opens the newest version at a path of the graph.
+func (f foreign) at(ctx context.Context, path string) (*lance.Table, error) {
+	return lance.Open(ctx, f.store, heads.Join(testRoot, path))
+}

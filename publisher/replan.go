@@ -59,6 +59,9 @@ func (p *Publisher) checkReplaced(ctx context.Context, t *recordTable, latest *l
 			return fmt.Errorf("%w: table %q was replaced by version %d (%s)", lance.ErrIncompatible, t.key, v, tx.Op.Kind())
 		}
 	}
+	if err := p.checkIdentity(ctx, t.id, latest); err != nil {
+		return err
+	}
 	return p.checkColumns(t, latest)
 }
 
