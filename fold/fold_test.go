@@ -31,11 +31,11 @@ func sequences(ops []wal.Op, n int) [][]wal.Op {
 	return out
 }
 
-// TestOrderWithinAndAcrossFolds is C67 with strict inserts added: every
+// TestRaceR9OrderWithinAndAcrossFolds is C67 with strict inserts added: every
 // sequence of four operations on one key, cut into folds in all eight ways, ends
 // as a plain map ends (F3). The 16 sequences of upserts and deletes are among
 // the 81.
-func TestOrderWithinAndAcrossFolds(t *testing.T) {
+func TestRaceR9OrderWithinAndAcrossFolds(t *testing.T) {
 	all := sequences([]wal.Op{wal.OpUpsert, wal.OpDelete, wal.OpInsert}, 4)
 	for cuts := range 8 {
 		t.Run(fmt.Sprintf("cuts %03b", cuts), func(t *testing.T) {

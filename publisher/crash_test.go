@@ -110,9 +110,9 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	require.Greater(t, recovered, 10, "some crashes must leave a fold to complete")
 }
 
-// TestCrashInRecovery kills the successor at every write of its claim, for every point at which the first folder may have died, and lets a
+// TestCrashC16InRecovery kills the successor at every write of its claim, for every point at which the first folder may have died, and lets a
 // third process finish (C16). A claim after that finds nothing to do.
-func TestCrashInRecovery(t *testing.T) {
+func TestCrashC16InRecovery(t *testing.T) {
 	ctx := context.Background()
 	first, log := crashGraph(t)
 	want := wholeModel(log)
@@ -166,8 +166,8 @@ func TestCrashInInit(t *testing.T) {
 	}
 }
 
-// TestCrashInCreateTable kills table creation at every write: repeated by a successor, it ends in one registered table.
-func TestCrashInCreateTable(t *testing.T) {
+// TestCrashC20InCreateTable kills table creation at every write: repeated by a successor, it ends in one registered table.
+func TestCrashC20InCreateTable(t *testing.T) {
 	ctx := context.Background()
 	for _, after := range []bool{false, true} {
 		for k := 1; ; k++ {
@@ -196,9 +196,9 @@ func TestCrashInCreateTable(t *testing.T) {
 	}
 }
 
-// TestLostAnswers loses the answer of every write in turn: the fold is settled by reading back and published once (X3, C12). A lost
+// TestCrashC12LostAnswers loses the answer of every write in turn: the fold is settled by reading back and published once (X3, C12). A lost
 // answer of a manifest or a record does not even end the publish.
-func TestLostAnswers(t *testing.T) {
+func TestCrashC12LostAnswers(t *testing.T) {
 	ctx := context.Background()
 	first, log := crashGraph(t)
 	want := wholeModel(log)

@@ -70,9 +70,9 @@ func TestBarriersAreOnUntouchedTablesToo(t *testing.T) {
 	require.Zero(t, table.Rows())
 }
 
-// TestStalePutIntoAnEmptiedSlot: while a folder is stopped before a put, a successor folds on and a foreign cleanup empties the slot. The stale put
+// TestRaceR17StalePutIntoAnEmptiedSlot: while a folder is stopped before a put, a successor folds on and a foreign cleanup empties the slot. The stale put
 // succeeds there, is nobody's version, and is noticed (i3, R17).
-func TestStalePutIntoAnEmptiedSlot(t *testing.T) {
+func TestRaceR17StalePutIntoAnEmptiedSlot(t *testing.T) {
 	ctx := context.Background()
 	store := objstore.NewMemory()
 	newGraph(t, store)

@@ -28,10 +28,10 @@ func holdAt(inner objstore.Store, k int) (store objstore.Store, held, release ch
 	}), held, release
 }
 
-// TestStaleFolderIsFencedAtEveryWrite stops a folder before each of its writes in turn, lets a successor take over and fold everything, and
+// TestRaceR5StaleFolderAtEveryWrite stops a folder before each of its writes in turn, lets a successor take over and fold everything, and
 // lets the stale one go on: it does no harm, whatever it was about to write, and it learns that it is fenced (X2; i1, i2, i5 of the protocol notes,
 // C5, R4, R5).
-func TestStaleFolderIsFencedAtEveryWrite(t *testing.T) {
+func TestRaceR5StaleFolderAtEveryWrite(t *testing.T) {
 	ctx := context.Background()
 	first, log := crashGraph(t)
 	want := wholeModel(log)
@@ -100,8 +100,8 @@ func TestStaleBarrierDoesNotLowerTheEpoch(t *testing.T) {
 	}
 }
 
-// TestRacingClaims lets many processes claim and fold at once, each going on until all is folded: one linear chain, every entry once (R4, R6).
-func TestRacingClaims(t *testing.T) {
+// TestRaceR4RacingClaims lets many processes claim and fold at once, each going on until all is folded: one linear chain, every entry once (R4, R6).
+func TestRaceR4RacingClaims(t *testing.T) {
 	ctx := context.Background()
 	store, log := crashGraph(t)
 	var wg sync.WaitGroup

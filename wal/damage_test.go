@@ -174,11 +174,11 @@ func outcomeTable(found map[string]map[outcome]int) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestTruncatedTails cuts Pebble's newest log at many places, after a killed
+// TestCrashC4TruncatedTails cuts Pebble's newest log at many places, after a killed
 // process and after a power cut. The log opens with a prefix of its entries;
 // when an acknowledged one is gone and the mark survived, it does not open
 // before the loss is accepted.
-func TestTruncatedTails(t *testing.T) {
+func TestCrashC4TruncatedTails(t *testing.T) {
 	for _, unsynced := range []int{0, 100} {
 		base, n := damagedFS(t, unsynced)
 		newest, size := newestLog(t, base)

@@ -55,9 +55,9 @@ func requireNoAnswer(t *testing.T, what string, chans ...<-chan answer) {
 	}
 }
 
-// TestNothingIsVisibleBeforeTheSync holds a sync open: no ack (W1), no reader
+// TestCrashC7NothingBeforeTheSync holds a sync open: no ack (W1), no reader
 // sees the entry, near or far (W3), and a retry waits for the same sync.
-func TestNothingIsVisibleBeforeTheSync(t *testing.T) {
+func TestCrashC7NothingBeforeTheSync(t *testing.T) {
 	g := newGate()
 	r := openLog(t, testOptions(errorfs.Wrap(vfs.NewMem(), g)))
 	nc := startNATS(t)

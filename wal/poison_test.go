@@ -64,11 +64,11 @@ func onFile(text string, kinds ...errorfs.OpKind) func(errorfs.Op) bool {
 	}
 }
 
-// TestStorageFailureEndsTheLog fails each of those operations under load: no
+// TestCrashC3StorageFailureEndsTheLog fails each of those operations under load: no
 // ack that the next open does not find (W1, W2), readers see what was
 // synced and nothing else (W3), no admission, not ready, Run gives the reason, and Close
 // returns.
-func TestStorageFailureEndsTheLog(t *testing.T) {
+func TestCrashC3StorageFailureEndsTheLog(t *testing.T) {
 	for name, p := range poisons {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0])

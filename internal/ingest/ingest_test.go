@@ -92,7 +92,7 @@ func twice(m *nats.Msg, name, value string) *nats.Msg {
 	return m
 }
 
-func TestDuplicateMessageIDs(t *testing.T) {
+func TestCrashC2C6RepeatedMessageHasOneEffect(t *testing.T) {
 	l := newLine(t, settings{})
 	body := `{"id":"ARN","name":"A"}`
 	first := l.ack(message("node:Airport", body, envelope.HeaderMsgID, "m1"))
@@ -168,7 +168,7 @@ func TestOrderOfArrivalIsTheLogsOrder(t *testing.T) {
 }
 
 // Full means push back: a typed answer with a time, and nothing is lost of what was taken.
-func TestFullMeansBusy(t *testing.T) {
+func TestRaceR18FullMeansBusy(t *testing.T) {
 	l := newLine(t, settings{options: func(o *ingest.Options) { o.MaxInFlightMessages = 2 }})
 	hold := func(i int) *nats.Msg {
 		return message("node:Airport", fmt.Sprintf(`{"id":"%d","name":"x"}`, i), envelope.HeaderAck, "visible")

@@ -64,6 +64,7 @@ type childPlan struct {
 // recovery of a fold that an earlier child left, in which some of the steps may not occur. Pause stops the process instead,
 // until the parent wakes it up.
 type kill struct {
+	Case  string // of the crash table, when it is one
 	At    []string
 	Nth   int
 	Hold  []string
@@ -76,7 +77,10 @@ func (k kill) String() string {
 	if len(k.Hold) > 0 {
 		text += " without " + strings.Join(k.Hold, ", ")
 	}
-	return fmt.Sprintf("%s #%d", text, max(k.Nth, 1))
+	if len(k.At) == 0 {
+		return "a random moment"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s #%d", k.Case, text, max(k.Nth, 1)))
 }
 
 // childMain runs the line until it is killed or told to stop.
