@@ -8,7 +8,7 @@
 #   make generate  Go code from the .proto files (needs protoc)
 #   make disk      the log on a small tmpfs that fills up (needs root or user namespaces)
 #   make fuzz      every fuzz target for FUZZTIME (default 20s) each
-#   make bench     acks, pipeline, publish and reopen beside their peers, into bench/results/summary.jsonl
+#   make bench     acks, pipeline, publish, S3 and reopen beside their peers, into bench/results/summary.jsonl
 #   make bench-space disk use of the log after releases of 10 GB, into the same file
 #   make bench-files data files beside pylance (needs Python 3 with venv), into the same file
 #   make bench-tables merges into a table beside pylance, and what a commit and an open ask of a store (needs the same, and Linux)

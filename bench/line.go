@@ -45,6 +45,7 @@ type Line struct {
 
 	mu      sync.Mutex
 	through wal.Seq       // published
+	visible time.Time     // of the last publish
 	moved   chan struct{} // closed and replaced when through rises
 }
 
@@ -52,6 +53,8 @@ type Line struct {
 type LineConfig struct {
 	Dir    string
 	Tables int // tables node:T0, node:T1, … of id, n, v, payload
+	// Store holds the graph; nil = a directory in Dir.
+	Store objstore.Store
 	// Wrap stands between the folder and its store, to count; nil = nothing.
 	Wrap func(objstore.Store) objstore.Store
 	// Fold starts the folder.
@@ -88,8 +91,10 @@ func StartLine(ctx context.Context, c LineConfig) (l *Line, err error) {
 	if l.ingest, err = connect(l.server); err != nil {
 		return l, err
 	}
-	if l.Store, err = objstore.OpenLocal(filepath.Join(c.Dir, "root")); err != nil {
-		return l, err
+	if l.Store = c.Store; l.Store == nil {
+		if l.Store, err = objstore.OpenLocal(filepath.Join(c.Dir, "root")); err != nil {
+			return l, err
+		}
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
@@ -189,8 +194,16 @@ func (l *Line) published(_ context.Context, p *publisher.Published) {
 	if c, ok := p.Snapshot.Cut(0, l.Log.Incarnation()); ok {
 		l.through = wal.Seq(c.Through)
 	}
+	l.visible = time.Now()
 	close(l.moved)
 	l.moved = make(chan struct{})
+}
+
+// Visible is when the last publish was announced.
+func (l *Line) Visible() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.visible
 }
 
 // WaitVisible waits until everything that is durable now is published.

@@ -95,18 +95,24 @@ func (c PublishConfig) count(ctx context.Context, tables int) (figures []Figure,
 
 // foldOnce writes to every table and folds.
 func (c PublishConfig) foldOnce(ctx context.Context, l *Line, fold int) error {
-	key := func(i int) int { return i - fold*c.Rows/2 }
-	load := Load{
-		Conn: l.producer, InFlight: 1, Check: durable, Count: len(l.Tables),
-		Request: func(i int) *nats.Msg { return l.message(l.Tables[i], fold*c.Rows, c.Rows, key) },
-	}
-	if _, err := load.Run(ctx); err != nil {
+	if err := c.write(ctx, l, fold); err != nil {
 		return err
 	}
 	report, err := l.FoldOnce(ctx)
 	if err == nil && report.Tables != len(l.Tables) {
 		err = fmt.Errorf("%d of %d tables committed", report.Tables, len(l.Tables))
 	}
+	return err
+}
+
+// write sends one message to every table; half of its rows replace earlier ones.
+func (c PublishConfig) write(ctx context.Context, l *Line, fold int) error {
+	key := func(i int) int { return i - fold*c.Rows/2 }
+	load := Load{
+		Conn: l.producer, InFlight: 1, Check: durable, Count: len(l.Tables),
+		Request: func(i int) *nats.Msg { return l.message(l.Tables[i], fold*c.Rows, c.Rows, key) },
+	}
+	_, err := load.Run(ctx)
 	return err
 }
 

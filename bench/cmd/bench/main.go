@@ -24,6 +24,7 @@ type flags struct {
 	Ack      bool          `help:"Acks beside the bare loop and JetStream."`
 	Pipeline bool          `help:"Rows from producer to heads."`
 	Publish  bool          `help:"Object requests of a publish."`
+	S3       bool          `name:"s3" help:"Publishes on an S3 server that holds up each request."`
 	Reopen   bool          `help:"Opening a log with a million unreleased rows beside Pebble's open."`
 	Space    bool          `help:"Disk use of a log after releases; writes 10 GB, and is measured only when it is chosen."`
 	InFlight []int         `help:"Messages in flight of the ack measurement." default:"1,16,256"`
@@ -63,6 +64,9 @@ func (f flags) parts() []part {
 		{f.Publish, "publish", func(ctx context.Context, dir string) ([]bench.Figure, error) {
 			return bench.Requests(ctx, bench.PublishConfig{Dir: dir, Progress: progress})
 		}},
+		{f.S3, "s3", func(ctx context.Context, dir string) ([]bench.Figure, error) {
+			return bench.S3Publish(ctx, bench.S3Config{Dir: dir, Progress: progress})
+		}},
 		{f.Reopen, "reopen", func(ctx context.Context, dir string) ([]bench.Figure, error) {
 			return bench.Reopen(ctx, bench.ReopenConfig{Dir: dir, Rounds: f.Rounds, Progress: progress})
 		}},
@@ -90,7 +94,7 @@ func (f flags) profiled(ctx context.Context) error {
 }
 
 func (f flags) run(ctx context.Context) error {
-	all := !f.Ack && !f.Pipeline && !f.Publish && !f.Reopen && !f.Space
+	all := !f.Ack && !f.Pipeline && !f.Publish && !f.S3 && !f.Reopen && !f.Space
 	var figures []bench.Figure
 	for _, p := range f.parts() {
 		if !p.chosen && (!all || p.name == "space") {
