@@ -23,7 +23,7 @@ type Changes struct {
 // an epoch, do not use it. o.Affected and o.SameKey are not used.
 //
 // lance.ErrConflict: another writer's commit since t touches the same rows or keys, or may; apply the changes to t.Latest. ErrNullKey,
-// lance.ErrInvalid: a row, nothing was done. Memory is that of the changes' keys and of one scan.
+// lance.ErrInvalid: a row; lance.ErrUnsupported: the table numbers its rows, which an upsert would have to keep; nothing was done. Memory is that of the changes' keys and of one scan.
 func Apply(ctx context.Context, t *lance.Table, c Changes, o lance.CommitOptions) (lance.Result, error) {
 	p, err := newApply(t, c)
 	if err == nil {
@@ -50,6 +50,9 @@ type apply struct {
 }
 
 func newApply(t *lance.Table, c Changes) (*apply, error) {
+	if t.StableRowIDs() {
+		return nil, fmt.Errorf("%w: stable row ids", lance.ErrUnsupported)
+	}
 	p := &apply{table: t, keys: KeySet{}, absent: KeySet{}, gone: Rows{}}
 	rows := 0
 	for _, rec := range c.Upserts {

@@ -3,6 +3,7 @@ package fence
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 
@@ -144,6 +145,18 @@ func TestApplyRefuses(t *testing.T) {
 	require.Equal(t, table.Version(), latest.Version())
 }
 
+// TestApplyLeavesNumberedRows: a table that numbers its rows is refused before anything is written.
+func TestApplyLeavesNumberedRows(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir+"/t.lance", os.DirFS("../lance/testdata/engine/v21_stable.lance")))
+	store, err := objstore.OpenLocal(dir)
+	require.NoError(t, err)
+	table, err := lance.Open(ctx, store, "t.lance")
+	require.NoError(t, err)
+	_, err = Apply(ctx, table, upserts("a"), lance.CommitOptions{})
+	require.ErrorIs(t, err, lance.ErrUnsupported)
+}
+
 // TestPrefilter: no false negatives, for keys of every length and type, and few false suspects.
 func TestPrefilter(t *testing.T) {
 	set := KeySet{}
@@ -198,4 +211,86 @@ func findEveryRow(t *testing.T, kind arrow.DataType, key []string) {
 	done, err = Apply(ctx, done.Table, Changes{Deletes: set}, lance.CommitOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 300, done.Table.Rows())
+}
+
+// TestFirstColumnOfNulls is report C63: the first column of the rows that come is null throughout, and still each takes its row's place.
+func TestFirstColumnOfNulls(t *testing.T) {
+	columns := arrow.NewSchema([]arrow.Field{
+		{Name: "vector", Type: arrow.FixedSizeListOf(4, arrow.PrimitiveTypes.Float32), Nullable: true},
+		{Name: "path", Type: arrow.BinaryTypes.String}, {Name: "status", Type: arrow.BinaryTypes.String, Nullable: true},
+	}, nil)
+	rows := func(from, to int, status string) arrow.Record {
+		b := array.NewRecordBuilder(memory.DefaultAllocator, columns)
+		defer b.Release()
+		for i := from; i < to; i++ {
+			b.Field(0).AppendNull()
+			b.Field(1).(*array.StringBuilder).Append(fmt.Sprint("/file/", i))
+			b.Field(2).(*array.StringBuilder).Append(status)
+		}
+		return b.NewRecord()
+	}
+	table := applied(t, newTableOf(t, columns, "path"), rows(0, 1000, "new"))
+	table = applied(t, table, rows(300, 428, "seen"))
+	require.EqualValues(t, 1000, table.Rows())
+	require.Equal(t, map[string]int{"new": 872, "seen": 128}, countBy(t, table, "status"))
+}
+
+// TestIdentityIsTheKey: two ends are one edge whoever sends them (report C75), in the key's order and not the columns' (report C71), and any other column
+// may change, one that looks like a partition included (report C81).
+func TestIdentityIsTheKey(t *testing.T) {
+	columns := arrow.NewSchema([]arrow.Field{
+		{Name: "dst", Type: arrow.PrimitiveTypes.Int64}, {Name: "day", Type: arrow.BinaryTypes.String, Nullable: true}, {Name: "src", Type: arrow.PrimitiveTypes.Int64},
+	}, nil)
+	edge := func(src, dst int64, day string) arrow.Record {
+		b := array.NewRecordBuilder(memory.DefaultAllocator, columns)
+		defer b.Release()
+		b.Field(0).(*array.Int64Builder).Append(dst)
+		b.Field(1).(*array.StringBuilder).Append(day)
+		b.Field(2).(*array.Int64Builder).Append(src)
+		return b.NewRecord()
+	}
+	table := newTableOf(t, columns, "src", "dst")
+	for _, rec := range []arrow.Record{edge(1, 2, "2024/01/11"), edge(2, 1, "2024/01/11"), edge(1, 2, "2024/01/12"), edge(1, 3, "2024/01/12"), edge(1, 2, "2024/01/13")} {
+		table = applied(t, table, rec)
+	}
+	require.Equal(t, map[string]int{"2024/01/11": 1, "2024/01/12": 1, "2024/01/13": 1}, countBy(t, table, "day"))
+}
+
+// TestKeyDefinitions is report C79.
+func TestKeyDefinitions(t *testing.T) {
+	for _, key := range [][]string{{"id", "id"}, {"ID"}, {"missing"}, {"v"}, {""}} {
+		_, err := lance.NewSchema(fields(arrow.BinaryTypes.String), key)
+		require.ErrorIs(t, err, lance.ErrInvalid, "%q", key)
+	}
+	_, err := Apply(ctx, newTableOf(t, fields(arrow.BinaryTypes.String)), upserts("a"), lance.CommitOptions{})
+	require.Error(t, err, "a table without a key takes no upserts")
+}
+
+func newTableOf(t *testing.T, columns *arrow.Schema, key ...string) *lance.Table {
+	t.Helper()
+	s, err := lance.NewSchema(columns, key)
+	require.NoError(t, err)
+	table, err := lance.Create(ctx, objstore.NewMemory(), "t.lance", s, lance.CreateOptions{})
+	require.NoError(t, err)
+	return table
+}
+
+func applied(t *testing.T, table *lance.Table, rec arrow.Record) *lance.Table {
+	t.Helper()
+	done, err := Apply(ctx, table, Changes{Upserts: []arrow.Record{rec}}, lance.CommitOptions{})
+	require.NoError(t, err)
+	return done.Table
+}
+
+func countBy(t *testing.T, table *lance.Table, column string) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for rec, err := range table.Scan(ctx, lance.ScanOptions{Columns: []string{column}}) {
+		require.NoError(t, err)
+		for i := range int(rec.NumRows()) {
+			out[rec.Column(0).ValueStr(i)]++
+		}
+		rec.Release()
+	}
+	return out
 }
