@@ -288,13 +288,19 @@ func (l *Log) settle(f *flight) {
 	if !l.flights.claim(f) {
 		return // answered by Run
 	}
-	if f.batch != nil && l.fault.get() == nil {
+	synced := f.batch != nil && l.fault.get() == nil
+	if synced {
 		l.advance(f)
+	}
+	took := time.Since(f.started)
+	l.answer(f)
+	if synced {
+		// Behind the answers: nobody waits for these.
+		l.metrics.synced(f, took)
 		if err := f.batch.Close(); err != nil {
 			l.opts.Logger.Warn("wal batch not closed", "error", err)
 		}
 	}
-	l.answer(f)
 }
 
 // advance publishes what a sync made durable.
@@ -304,7 +310,6 @@ func (l *Log) advance(f *flight) {
 	l.synced.Store(uint64(f.last))
 	l.mu.Unlock()
 	l.syncs.Add(1)
-	l.metrics.synced(f, time.Since(f.started))
 }
 
 // answer tells a flight's waiters how it ended. After a fault nothing is

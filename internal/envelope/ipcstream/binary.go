@@ -24,6 +24,16 @@ func (o offsets) at(i int) int64 {
 	return int64(int32(binary.LittleEndian.Uint32(o.raw[4*i:])))
 }
 
+// onCharacters tells whether no offset points into the middle of a character.
+func (o offsets) onCharacters(data []byte, length int) bool {
+	for i := range length {
+		if at := o.at(i); at < o.last && !utf8.RuneStart(data[at]) {
+			return false
+		}
+	}
+	return true
+}
+
 func wideOffsets(t arrow.DataType) bool {
 	switch t.ID() {
 	case arrow.LARGE_STRING, arrow.LARGE_BINARY, arrow.LARGE_LIST:
@@ -88,6 +98,10 @@ func (b *batch) binary(t arrow.DataType, v values) (arrow.ArrayData, error) {
 // checkText holds every value that is not null to UTF-8, in a column of text.
 func checkText(t arrow.DataType, o offsets, data []byte, v values) error {
 	if t.ID() != arrow.STRING && t.ID() != arrow.LARGE_STRING {
+		return nil
+	}
+	// All at once, when every value begins where a character does; it is the rule.
+	if utf8.Valid(data[o.first:o.last]) && o.onCharacters(data, v.length) {
 		return nil
 	}
 	for i := range v.length {

@@ -41,6 +41,9 @@ func (r *reader) readDictionary(header flatTable, body []byte) error {
 	}
 	if d == nil || !delta {
 		d = &dictionary{}
+		if r.dictionaries == nil {
+			r.dictionaries = map[int64]*dictionary{}
+		}
 		r.dictionaries[id] = d
 	}
 	// A slice header per value is memory too.

@@ -1,6 +1,7 @@
 package ipcstream
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,10 +32,23 @@ const continuation = 0xffffffff
 // alignment of messages and of buffers in a body.
 const alignment = 8
 
+// Reader reads streams, one at a time, and remembers the schema of the last: producers send the same one again and again.
+// The zero value with limits is ready. Not safe for concurrent use.
+type Reader struct {
+	Limits Limits
+
+	metadata []byte // of the schema message that the rest was read from
+	columns  []column
+	schema   *arrow.Schema
+}
+
+// maxKeptMetadata bounds the schema that is remembered.
+const maxKeptMetadata = 64 << 10
+
 // Read checks a whole stream and returns its schema, without metadata, and its records. The stream's bytes are not kept.
 // The error is an *Error.
-func Read(data []byte, limits Limits) (*arrow.Schema, []arrow.Record, error) {
-	r := &reader{data: data, limits: limits, budget: limits.Bytes, dictionaries: map[int64]*dictionary{}}
+func (k *Reader) Read(data []byte) (*arrow.Schema, []arrow.Record, error) {
+	r := &reader{data: data, limits: k.Limits, budget: k.Limits.Bytes, known: k}
 	for {
 		done, err := r.next()
 		if err != nil {
@@ -64,9 +78,10 @@ type reader struct {
 	rows    int
 	inBatch bool
 
+	known        *Reader
 	columns      []column
 	schema       *arrow.Schema
-	dictionaries map[int64]*dictionary
+	dictionaries map[int64]*dictionary // nil until there is one
 	records      []arrow.Record
 }
 
@@ -93,7 +108,7 @@ func (r *reader) next() (done bool, err error) {
 	}
 	body := r.data[r.at : r.at+int(length)]
 	r.at += int(length)
-	return false, r.message(int(kind), header, body)
+	return false, r.message(int(kind), metadata, header, body)
 }
 
 // metadata is the flatbuffer of the next message, nil at the end mark.
@@ -123,10 +138,10 @@ func (r *reader) metadata() ([]byte, error) {
 	return metadata, nil
 }
 
-func (r *reader) message(kind int, header flatTable, body []byte) error {
+func (r *reader) message(kind int, metadata []byte, header flatTable, body []byte) error {
 	switch {
 	case kind == headerSchema && r.schema == nil:
-		return r.readSchema(header)
+		return r.readSchema(metadata, header)
 	case kind == headerSchema:
 		return errors.New("a second schema")
 	case r.schema == nil:
@@ -140,7 +155,12 @@ func (r *reader) message(kind int, header flatTable, body []byte) error {
 	return unsupported("message number %d", kind)
 }
 
-func (r *reader) readSchema(header flatTable) error {
+func (r *reader) readSchema(metadata []byte, header flatTable) error {
+	k := r.known
+	if k.schema != nil && bytes.Equal(k.metadata, metadata) {
+		r.columns, r.schema = k.columns, k.schema
+		return nil
+	}
 	s := &schemaReader{limits: r.limits}
 	columns, err := s.read(header)
 	if err != nil {
@@ -155,6 +175,9 @@ func (r *reader) readSchema(header flatTable) error {
 		fields[i], seen[c.field.Name] = c.field, true
 	}
 	r.columns, r.schema = columns, arrow.NewSchema(fields, nil)
+	if len(metadata) <= maxKeptMetadata {
+		k.metadata, k.columns, k.schema = bytes.Clone(metadata), r.columns, r.schema
+	}
 	return nil
 }
 

@@ -108,6 +108,12 @@ func stream(t testing.TB, records []arrow.Record, options ...ipc.Option) []byte 
 	return out.Bytes()
 }
 
+// read reads a stream by a reader of its own.
+func read(data []byte, limits ipcstream.Limits) (*arrow.Schema, []arrow.Record, error) {
+	r := ipcstream.Reader{Limits: limits}
+	return r.Read(data)
+}
+
 func TestReadsWhatArrowWrites(t *testing.T) {
 	s := everything()
 	whole := sample(s, 40)
@@ -116,7 +122,7 @@ func TestReadsWhatArrowWrites(t *testing.T) {
 		"plain": nil, "zstd": {ipc.WithZstd()}, "lz4": {ipc.WithLZ4()}, "min space": {ipc.WithZstd(), ipc.WithMinSpaceSavings(0.9)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			schema, got, err := ipcstream.Read(stream(t, records, options...), limits)
+			schema, got, err := read(stream(t, records, options...), limits)
 			require.NoError(t, err)
 			require.True(t, s.Equal(schema), "%v", schema)
 			require.Len(t, got, len(records))
@@ -148,7 +154,7 @@ func TestDictionariesAreExpanded(t *testing.T) {
 	want := "[a b (null) x y  (null) z a (null)]"
 	wantLists := `[["aa",null] ["bb",null] (null) ["xx",null] ["yy",null] ["",null] (null) ["zz",null] ["aa",null] (null)]`
 	for _, deltas := range []bool{false, true} {
-		schema, got, err := ipcstream.Read(stream(t, records, ipc.WithDictionaryDeltas(deltas)), limits)
+		schema, got, err := read(stream(t, records, ipc.WithDictionaryDeltas(deltas)), limits)
 		require.NoError(t, err)
 		require.Equal(t, arrow.STRING, schema.Field(0).Type.ID())
 		var text, lists []string
@@ -172,12 +178,12 @@ func TestRefusals(t *testing.T) {
 		"second stream": append(bytes.Clone(good), good...), "file magic": []byte("ARROW1\x00\x00"), "huge metadata": {0xff, 0xff, 0xff, 0xff, 0xf8, 0xff, 0xff, 0x7f},
 		"negative metadata": {0xff, 0xff, 0xff, 0xff, 0xf8, 0xff, 0xff, 0xff}, "type": view, "zeroes": make([]byte, 4096),
 	} {
-		_, _, err := ipcstream.Read(data, limits)
+		_, _, err := read(data, limits)
 		var e *ipcstream.Error
 		require.ErrorAs(t, err, &e, name)
 	}
 	for n := range len(good) {
-		_, _, err := ipcstream.Read(good[:n], limits)
+		_, _, err := read(good[:n], limits)
 		require.Error(t, err, "cut at %d", n)
 	}
 }
@@ -191,7 +197,7 @@ func TestLimits(t *testing.T) {
 		for _, options := range [][]ipc.Option{nil, {ipc.WithZstd()}, {ipc.WithLZ4()}} {
 			l := limits
 			change(&l)
-			_, _, err := ipcstream.Read(stream(t, []arrow.Record{record}, options...), l)
+			_, _, err := read(stream(t, []arrow.Record{record}, options...), l)
 			require.Error(t, err, name)
 		}
 	}
@@ -206,13 +212,13 @@ func TestBombs(t *testing.T) {
 	for _, option := range []ipc.Option{ipc.WithZstd(), ipc.WithLZ4()} {
 		data := stream(t, []arrow.Record{record}, option)
 		require.Less(t, len(data), 1<<20)
-		_, _, err := ipcstream.Read(data, limits)
+		_, _, err := read(data, limits)
 		require.Error(t, err)
 		// The same with a declared size that is within the limit.
 		at := bytes.Index(data, binary.LittleEndian.AppendUint64(nil, 64<<20))
 		require.Positive(t, at)
 		binary.LittleEndian.PutUint64(data[at:], 1<<20)
-		_, _, err = ipcstream.Read(data, limits)
+		_, _, err = read(data, limits)
 		require.Error(t, err)
 	}
 }
@@ -234,7 +240,7 @@ func TestBitFlips(t *testing.T) {
 		accepted := 0
 		for bit := 0; bit < len(data)*8; bit += step {
 			data[bit/8] ^= 1 << (bit % 8)
-			if _, records, err := ipcstream.Read(data, limits); err == nil {
+			if _, records, err := read(data, limits); err == nil {
 				accepted++
 				use(records)
 			}
@@ -264,17 +270,36 @@ func FuzzRead(f *testing.F) {
 	f.Add(stream(f, []arrow.Record{sample(arrow.NewSchema([]arrow.Field{{Name: "d", Type: dict, Nullable: true}}, nil), 9)}, ipc.WithDictionaryDeltas(true)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		schema, records, err := ipcstream.Read(data, limits)
+		schema, records, err := read(data, limits)
 		if err != nil {
 			return
 		}
 		use(records)
 		// What was accepted is a record like any other: it survives a round trip.
 		for _, r := range records {
-			_, again, err := ipcstream.Read(stream(t, []arrow.Record{r}), ipcstream.Limits{Rows: 1 << 20, Columns: 128, Nesting: 16, Bytes: 1 << 28})
+			_, again, err := read(stream(t, []arrow.Record{r}), ipcstream.Limits{Rows: 1 << 20, Columns: 128, Nesting: 16, Bytes: 1 << 28})
 			require.NoError(t, err)
 			require.True(t, schema.Equal(r.Schema()))
 			require.Len(t, again, 1)
 		}
 	})
+}
+
+// TestReaderRemembersTheSchema: a reader that is used again reads every stream as a new one does, whatever it read before.
+func TestReaderRemembersTheSchema(t *testing.T) {
+	limits := ipcstream.Limits{Rows: 1 << 20, Columns: 128, Nesting: 16, Bytes: 1 << 28}
+	one := arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.BinaryTypes.String, Nullable: true}}, nil)
+	two := arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
+	again := ipcstream.Reader{Limits: limits}
+	for i, c := range []*arrow.Schema{one, one, two, everything(), one} {
+		data := stream(t, []arrow.Record{sample(c, 3+i)})
+		wantSchema, want, err := read(data, limits)
+		require.NoError(t, err)
+		gotSchema, got, err := again.Read(data)
+		require.NoError(t, err)
+		require.True(t, wantSchema.Equal(gotSchema))
+		require.True(t, array.RecordEqual(want[0], got[0]))
+		_, _, err = again.Read(data[:len(data)-8])
+		require.Error(t, err)
+	}
 }

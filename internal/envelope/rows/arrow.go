@@ -21,9 +21,7 @@ func (d *Decoder) arrowStream(m Message, lookup Lookup) (Added, error) {
 	if err != nil {
 		return Added{}, lookupError(m.Table, err)
 	}
-	schema, records, err := ipcstream.Read(m.Body, ipcstream.Limits{
-		Rows: d.limits.Rows, Columns: d.limits.Columns, Nesting: d.limits.Nesting, Bytes: d.limits.RecordBytes,
-	})
+	schema, records, err := d.stream.Read(m.Body)
 	if err != nil {
 		return Added{}, streamError(m, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/internal/envelope/ipcstream"
 )
 
 // Message is the body of one write request with what its subject and headers say of it.
@@ -37,6 +38,7 @@ type Decoder struct {
 	alloc  memory.Allocator
 	limits Limits
 	body   body
+	stream ipcstream.Reader
 	row    *jsontext.Decoder // reads a row that stood before its table's name
 	kept   map[*Table]*build
 	active []*build // of the message at hand, in the order of their first row
@@ -49,9 +51,13 @@ func NewDecoder(alloc memory.Allocator, limits Limits) *Decoder {
 	if alloc == nil {
 		alloc = memory.DefaultAllocator
 	}
+	limits = limits.EnsureDefaults()
 	return &Decoder{
-		alloc: alloc, limits: limits.EnsureDefaults(), kept: map[*Table]*build{}, number: 1,
+		alloc: alloc, limits: limits, kept: map[*Table]*build{}, number: 1,
 		body: body{dec: jsontext.NewDecoder(new(bytes.Buffer))}, row: jsontext.NewDecoder(new(bytes.Buffer)),
+		stream: ipcstream.Reader{Limits: ipcstream.Limits{
+			Rows: limits.Rows, Columns: limits.Columns, Nesting: limits.Nesting, Bytes: limits.RecordBytes,
+		}},
 	}
 }
 
