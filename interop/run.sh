@@ -23,6 +23,8 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   echo "== races of package lance against pylance $pylance"
   same_core=$([ "$pylance" = "$PYLANCE_SAME_CORE" ] && echo yes || echo no)
   "$python" interop/check_races.py "$dir/bin/races" "$data/races" "$same_core"
+  echo "== another program between two steps of a fold: pylance $pylance"
+  PYLANCE_PYTHON=$python go test -tags interop -run TestEngineOperation ./publisher
   echo "== a graph of foldline, pylance $pylance"
   "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
   echo "== guards of what we lean on, pylance $pylance"

@@ -84,12 +84,14 @@ var betweenOperations = []struct {
 	{"change metadata", ours(), ours()},                     //
 }
 
-// betweenSteps are the steps of a fold between which the other program comes; "planned" is before the record. behind tells those at which the
-// table's commit has landed.
-var betweenSteps = []struct {
+type betweenStep struct {
 	step   string
 	behind bool
-}{
+}
+
+// betweenSteps are the steps of a fold between which the other program comes; "planned" is before the record. behind tells those at which the
+// table's commit has landed.
+var betweenSteps = []betweenStep{
 	{"planned", false}, {"record.before", false}, {"record.after", false}, {"commit.node:Airport.before", false},
 	{"commit.node:Airport.after", true}, {"commit._rejects.before", true}, {"commit._rejects.after", true}, {"publish.before", true},
 	{"publish.after", true},
@@ -110,19 +112,22 @@ type betweenCell struct {
 // successor that completes or repeats the fold: the outcome is that of the protocol notes, 1.3, in every cell. -v prints the matrix.
 func TestForeignOperationBetweenAnyTwoSteps(t *testing.T) {
 	t.Parallel()
-	runBetween(t, objstore.NewMemory, func(s objstore.Store) foreignWriter { return foreign{s} })
+	runBetween(t, betweenSteps, func(*testing.T) (objstore.Store, foreignWriter) {
+		store := objstore.NewMemory()
+		return store, foreign{store}
+	})
 }
 
 // runBetween runs every cell on a store of its own and prints the matrix.
-func runBetween[S objstore.Store](t *testing.T, open func() S, writer func(objstore.Store) foreignWriter) {
+func runBetween(t *testing.T, steps []betweenStep, open func(*testing.T) (objstore.Store, foreignWriter)) {
 	matrix := &strings.Builder{}
 	fmt.Fprintf(matrix, "%-22s", "")
-	for _, s := range betweenSteps {
+	for _, s := range steps {
 		fmt.Fprintf(matrix, " %-18s", strings.TrimPrefix(strings.Replace(s.step, "node:Airport", "T", 1), "commit."))
 	}
 	for _, op := range betweenOperations {
 		fmt.Fprintf(matrix, "\n%-22s", op.name)
-		for _, s := range betweenSteps {
+		for _, s := range steps {
 			want := op.before
 			if s.behind {
 				want = op.behind
@@ -130,8 +135,8 @@ func runBetween[S objstore.Store](t *testing.T, open func() S, writer func(objst
 			for _, dies := range []bool{false, true} {
 				c := betweenCell{op.name, s.step, dies}
 				t.Run(strings.NewReplacer(" ", "_", ":", "_").Replace(fmt.Sprintf("%s/%s/dies=%t", op.name, s.step, dies)), func(t *testing.T) {
-					store := open()
-					c.run(t, store, writer(store), want)
+					store, writer := open(t)
+					c.run(t, store, writer, want)
 				})
 			}
 			fmt.Fprintf(matrix, " %-18s", want.word(s.behind))

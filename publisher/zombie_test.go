@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/objstore/faultstore"
@@ -61,6 +62,28 @@ func TestRaceR5StaleFolderAtEveryWrite(t *testing.T) {
 			require.Equal(t, before.Fold, after.Fold)
 		}
 	}
+}
+
+// TestStaleFolderOnABarredBase: a stale folder whose plan stands on versions that carry its successor's barrier meets no rival at its first put, so nobody
+// asks the heads: the epoch in the table's own metadata has to stop it (X2).
+func TestStaleFolderOnABarredBase(t *testing.T) {
+	ctx := context.Background()
+	store, log := crashGraph(t)
+	stale, err := Claim(ctx, options(store), "stale")
+	require.NoError(t, err)
+	successor, err := Claim(ctx, options(store), "successor")
+	require.NoError(t, err)
+	f, err := plan(ctx, successor, log, 6)
+	require.NoError(t, err)
+	_, err = stale.Publish(ctx, f)
+	require.ErrorIs(t, err, ErrFenced)
+	for _, key := range testTables {
+		table, err := foreign{store}.open(ctx, key)
+		require.NoError(t, err)
+		require.NotEqual(t, recordName(f.Fold, stale.epoch), table.Metadata()[fence.MetaFold])
+	}
+	require.NoError(t, resumeOn(ctx, store, log))
+	require.NoError(t, wholeModel(log).check(ctx, store, log))
 }
 
 // TestStaleBarrierDoesNotLowerTheEpoch stops a claim before each of its writes; a later claim finishes; the stale one must not put its barriers over
