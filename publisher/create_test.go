@@ -39,3 +39,16 @@ func TestCreateTableRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestLaneEpochIsAboveTheLogs: a graph restored from an older copy knows a lower epoch than the log has used; no number is given twice.
+func TestLaneEpochIsAboveTheLogs(t *testing.T) {
+	ctx := context.Background()
+	store := objstore.NewMemory()
+	_, err := Init(ctx, options(store), InitSpec{Graph: testGraph})
+	require.NoError(t, err)
+	for _, c := range []struct{ above, want uint64 }{{0, 1}, {7, 8}, {3, 9}} {
+		epoch, err := ClaimLane(ctx, options(store), LaneClaim{Incarnation: testIncarnation, Above: c.above})
+		require.NoError(t, err)
+		require.Equal(t, c.want, epoch)
+	}
+}

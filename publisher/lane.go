@@ -16,9 +16,11 @@ type LaneClaim struct {
 	// Sealed is the last sequence of another open incarnation that was sealed durably: it is closed without loss when it is folded
 	// through there. 0 = not sealed.
 	Sealed uint64
+	// Above is the highest epoch under which the log has numbered entries: a graph that was restored from an older copy may know less.
+	Above uint64
 }
 
-// ClaimLane registers the incarnation and returns the lane's new epoch, one above the last: before it has returned nothing may be
+// ClaimLane registers the incarnation and returns the lane's new epoch, above the last: before it has returned nothing may be
 // acked. ErrIncarnation when another incarnation of the lane is open and not drained, or this one was closed; ErrInvalid for a lane
 // that the graph does not have.
 func ClaimLane(ctx context.Context, o Options, c LaneClaim) (epoch uint64, err error) {
@@ -39,7 +41,7 @@ func ClaimLane(ctx context.Context, o Options, c LaneClaim) (epoch uint64, err e
 			if err := openLane(next, c); err != nil {
 				return err
 			}
-			epoch = next.LaneEpoch(c.Lane) + 1
+			epoch = max(next.LaneEpoch(c.Lane), c.Above) + 1
 			next.SetLaneEpoch(c.Lane, epoch)
 			return nil
 		}})

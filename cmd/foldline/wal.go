@@ -15,6 +15,7 @@ import (
 type walCmd struct {
 	Status walStatusCmd `cmd:"" help:"Show whose log it is, its marks and what it holds. Exit code 5 when its owner takes no writes."`
 	Dump   walDumpCmd   `cmd:"" help:"Print the entries that are not released, one JSON object a line."`
+	Replay walReplayCmd `cmd:"" help:"Write again what the log of a closed incarnation holds above its cut: a disk that was given up for lost and is found. It overwrites newer rows."`
 	Verify walVerifyCmd `cmd:"" help:"Check the log against its invariants. Exit code 6 when one is broken."`
 }
 

@@ -20,8 +20,10 @@ type walDumpCmd struct {
 	Target walTarget `embed:""`
 	Rows   bool      `help:"Print the rows too, as lines of the write subject have them."`
 	After  uint64    `default:"0" help:"Print entries above this sequence only."`
-	Limit  limit     `default:"0" help:"Entries to print; 0 for all."`
-	JSON   bool      `help:"The default: one JSON object a line."`
+	// Unfolded leaves out what the heads have.
+	Unfolded bool  `help:"Print only entries above the published cut of the log's incarnation."`
+	Limit    limit `default:"0" help:"Entries to print; 0 for all."`
+	JSON     bool  `help:"The default: one JSON object a line."`
 }
 
 // entryView is the JSON of an entry. Rows stand table by table, in lane order within each.
@@ -54,6 +56,13 @@ func (c *walDumpCmd) Run(ctx context.Context, e *env) error {
 		d := &dumper{cmd: c, out: out}
 		if log.heads != nil && log.heads.Graph == s.Graph {
 			d.heads = log.heads
+		}
+		if c.Unfolded {
+			if d.heads == nil {
+				return fmt.Errorf("%w: the heads of graph %q, which tell what is folded", heads.ErrNoGraph, s.Graph)
+			}
+			cut, _ := d.heads.Cut(s.Lane, s.Incarnation)
+			c.After = max(c.After, cut.Through)
 		}
 		for b, err := range unreleased(ctx, log, s) {
 			if err != nil {

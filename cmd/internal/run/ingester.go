@@ -60,16 +60,20 @@ type ingester struct {
 // newIngester opens the log and claims the lane, so that every sequence it gives is new.
 func newIngester(ctx context.Context, p *parts) (*ingester, error) {
 	i := &ingester{parts: p}
-	log, err := wal.Open(ctx, wal.Options{
+	options := wal.Options{
 		Dir: p.cfg.WAL.Dir, Graph: p.cfg.Graph, Lane: p.cfg.Lane, MaxBytes: int64(p.cfg.WAL.MaxBytes),
 		MinFreeBytes: cmp.Or(int64(p.cfg.WAL.MinFreeBytes), -1),
 		DedupeWindow: p.cfg.Dedupe.Window, DedupeMax: p.cfg.Dedupe.Max, AcceptLoss: p.cfg.AcceptLoss,
 		Logger: p.log, Meter: p.deps.Telemetry.Meter("wal"), Clock: p.deps.Clock, Owns: i.owns("serve"),
-	})
+	}
+	log, err := wal.Open(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("wal %s: %w", p.cfg.WAL.Dir, err)
 	}
 	i.wal = log
+	if err := i.checkLoss(ctx, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("lane %d: %w", p.cfg.Lane, err), i.close())
+	}
 	if err := i.begin(ctx); err != nil {
 		return nil, errors.Join(err, i.close())
 	}
@@ -110,7 +114,7 @@ func (i *ingester) begin(ctx context.Context) error {
 	if err := i.takeLease(ctx); err != nil {
 		return fmt.Errorf("lane %d: %w", i.cfg.Lane, err)
 	}
-	claim := publisher.LaneClaim{Lane: i.cfg.Lane, Incarnation: i.wal.Incarnation(), AcceptLoss: i.cfg.AcceptLoss}
+	claim := publisher.LaneClaim{Lane: i.cfg.Lane, Incarnation: i.wal.Incarnation(), AcceptLoss: i.cfg.AcceptLoss, Above: i.usedEpoch(ctx)}
 	epoch, err := publisher.ClaimLane(ctx, i.publisherOptions(), claim)
 	if err != nil {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)
@@ -192,11 +196,11 @@ type steppedLog struct {
 	step func(string)
 }
 
-func (l steppedLog) Append(ctx context.Context, e wal.Entry, done func(wal.Receipt, error)) error {
+func (l steppedLog) AppendAll(ctx context.Context, entries []wal.Entry, done func(first int, results []wal.Result)) (int, error) {
 	if l.step != nil {
 		l.step("append.before")
 	}
-	return l.Log.Append(ctx, e, done)
+	return l.Log.AppendAll(ctx, entries, done)
 }
 
 func (l steppedLog) Release(ctx context.Context, through wal.Seq) error {
