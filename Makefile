@@ -10,6 +10,7 @@
 #   make fuzz      every fuzz target for FUZZTIME (default 20s) each
 #   make bench     acks, pipeline, publish, S3 and reopen beside their peers, into bench/results/summary.jsonl
 #   make bench-space disk use of the log after releases of 10 GB, into the same file
+#   make bench-heads heads at depths of up to 99,991 publishes, counted and timed, into the same file and bench/results/heads.md
 #   make bench-files data files beside pylance (needs Python 3 with venv), into the same file
 #   make bench-tables merges into a table beside pylance, and what a commit and an open ask of a store (needs the same, and Linux)
 #   make microbench the benchmarks beside the code
@@ -24,7 +25,7 @@ TOOL     := $(GO) tool -modfile=tools/go.mod
 BIN      := $(CURDIR)/build/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint interop s3 generate disk fuzz bench bench-files bench-tables bench-space microbench fmt clean
+.PHONY: help run test lint interop s3 generate disk fuzz bench bench-heads bench-files bench-tables bench-space microbench fmt clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -37,7 +38,7 @@ run:
 
 test:
 	$(GO) test -race -timeout 20m ./...
-	$(GO) test -run 'Flat' ./publisher
+	$(GO) test -run 'Flat' ./bench
 
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -78,6 +79,11 @@ bench:
 
 bench-space:
 	$(GO) run ./bench/cmd/bench --space
+
+# Depth is built in memory, if there is a file system for it; every window is measured on disk.
+bench-heads:
+	build=$$(mktemp -d -p "$$([ -d /dev/shm ] && echo /dev/shm || echo /tmp)" foldline-heads.XXXXXX) && trap 'rm -rf "$$build"' EXIT && \
+		$(GO) run ./bench/cmd/heads --build "$$build"
 
 bench-files:
 	./interop/install.sh python

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/objstore/countstore"
@@ -18,9 +21,9 @@ type HeadsConfig struct {
 	// Build is where the depth between two windows is built: a directory in memory saves the syncs. Empty = Dir.
 	Build   string
 	Tables  []int // cells; default 8, 64, 1,000
-	Touched int   // tables that a publish moves; default 3
+	Touched int   // tables that a publish moves; default 1
 	Depths  []int // around which windows lie; default 7, 97, 997, 9,973, 99,991: no powers, and nothing's period
-	Window  int   // publishes of a window; default 1,000
+	Window  int   // publishes of a window; default 1,008, which is a whole number of the mover's turns
 	Rounds  int   // publishes of each graph when a deep one is timed beside two shallow ones; default 300
 	// Keep is how many versions of the manifest are kept; default 64, the fewest that settings allow, so that pruning is at work in every window
 	// but the first.
@@ -37,13 +40,13 @@ func (c *HeadsConfig) EnsureDefaults() {
 		c.Tables = []int{8, 64, 1000}
 	}
 	if c.Touched == 0 {
-		c.Touched = 3
+		c.Touched = 1
 	}
 	if len(c.Depths) == 0 {
 		c.Depths = []int{7, 97, 997, 9973, 99991}
 	}
 	if c.Window == 0 {
-		c.Window = 1000
+		c.Window = 1008
 	}
 	if c.Rounds == 0 {
 		c.Rounds = 300
@@ -64,8 +67,14 @@ func (c *HeadsConfig) span(depth int) (first, n int) {
 		room = depth - begin
 	}
 	half := min(c.Window/2, room)
+	if half > moverTurn/2 {
+		half -= half % (moverTurn / 2)
+	}
 	return depth - half, 2 * half
 }
+
+// moverTurn is how many publishes lie between two runs of the history mover: the bytes of a publish rise and fall with it.
+const moverTurn = 16
 
 // HeadsCell is what was seen with one number of tables.
 type HeadsCell struct {
@@ -90,44 +99,61 @@ type HeadsWindow struct {
 	Travel     Travel
 }
 
-// Heads measures every cell.
-func Heads(ctx context.Context, c HeadsConfig) ([]HeadsCell, error) {
+// Heads measures every cell. Cells are built and counted two at a time; publishes are timed afterwards, one cell after the other.
+func Heads(ctx context.Context, c HeadsConfig) (cells []HeadsCell, err error) {
 	c.EnsureDefaults()
-	var cells []HeadsCell
-	for _, tables := range c.Tables {
-		cell, err := c.cell(ctx, tables)
-		if err != nil {
-			return nil, fmt.Errorf("%d tables: %w", tables, err)
+	cells, graphs := make([]HeadsCell, len(c.Tables)), make([]*measured, len(c.Tables))
+	defer func() {
+		for _, g := range graphs {
+			if g != nil {
+				err = errors.Join(err, g.remove())
+			}
 		}
-		cells = append(cells, cell)
+	}()
+	var group errgroup.Group
+	group.SetLimit(2)
+	for i := range slices.Backward(c.Tables) { // the widest takes longest
+		group.Go(func() (err error) {
+			if graphs[i], err = c.cell(ctx, c.Tables[i], &cells[i]); err != nil {
+				err = fmt.Errorf("%d tables: %w", c.Tables[i], err)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i := range cells {
+		if err := c.timed(ctx, &cells[i], graphs[i]); err != nil {
+			return nil, fmt.Errorf("%d tables: %w", c.Tables[i], err)
+		}
 	}
 	return cells, nil
 }
 
 // cell builds one graph from nothing to the last window, and measures the windows on the way.
-func (c *HeadsConfig) cell(ctx context.Context, tables int) (cell HeadsCell, err error) {
+func (c *HeadsConfig) cell(ctx context.Context, tables int, cell *HeadsCell) (*measured, error) {
 	cell.Tables = tables
-	deep, err := c.begin(ctx, tables, "deep")
+	deep, err := c.begin(ctx, tables, fmt.Sprint("deep", tables))
 	if err != nil {
-		return cell, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, deep.remove()) }()
 	for _, depth := range c.Depths {
 		first, n := c.span(depth)
 		if err := deep.build(ctx, first-1); err != nil {
-			return cell, err
+			return deep, err
 		}
 		if err := deep.moved.to(c.path(deep.name)); err != nil {
-			return cell, err
+			return deep, err
 		}
 		w, err := deep.window(ctx, depth, n)
 		if err != nil {
-			return cell, fmt.Errorf("around %d: %w", depth, err)
+			return deep, fmt.Errorf("around %d: %w", depth, err)
 		}
 		c.Progress(fmt.Sprintf("%d tables, %s", tables, w.line()))
 		cell.Windows = append(cell.Windows, w)
 	}
-	return cell, c.timed(ctx, &cell, deep)
+	return deep, nil
 }
 
 func (c *HeadsConfig) path(name string) string { return filepath.Join(c.Dir, name) }
@@ -246,10 +272,11 @@ func (c *HeadsConfig) timed(ctx context.Context, cell *HeadsCell, deep *measured
 			*times[at] = append(*times[at], w.PublishTime...)
 		}
 	}
-	ratio := func(a, b []time.Duration) float64 { return float64(median(a)) / float64(median(b)) }
 	c.Progress(fmt.Sprintf("%d tables, in turn at %d and %d: %.3g ms and %.3g ms, ratio %.3g; two at %d: ratio %.3g", cell.Tables, deep.depth,
-		shallow, ms(median(cell.Deep)), ms(median(cell.Shallow)), ratio(cell.Deep, cell.Shallow), shallow, ratio(cell.Again, cell.Shallow)))
+		shallow, ms(median(cell.Deep)), ms(median(cell.Shallow)), timeRatio(cell.Deep, cell.Shallow), shallow, timeRatio(cell.Again, cell.Shallow)))
 	return nil
 }
+
+func timeRatio(a, b []time.Duration) float64 { return float64(median(a)) / float64(median(b)) }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -27,6 +27,7 @@ type adoption struct {
 // suspended; an error that may pass leaves its table alone. Call it between folds, for idle tables too, and when a head version is gone. It costs one LIST for
 // each table when nothing has changed.
 func (p *Publisher) Adopt(ctx context.Context) (*heads.Snapshot, error) {
+	p.tidyFirst(ctx)
 	snap, err := p.Refresh(ctx)
 	if err != nil {
 		return nil, err

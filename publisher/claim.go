@@ -78,7 +78,7 @@ func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Sn
 	if err != nil {
 		return err
 	}
-	p.snap = s
+	p.snap, p.untidy = s, true
 	p.step("%s.after", kind)
 	return p.owns(s)
 }

@@ -102,6 +102,7 @@ func (p *Publisher) CreateTable(ctx context.Context, spec TableSpec) (heads.Tabl
 	if t, ok := s.Table(spec.Key); ok {
 		return t, sameSpec(t, spec)
 	}
+	p.tidyFirst(ctx)
 	p.step("create.before")
 	t, err := p.register(ctx, s, spec, schema)
 	if errors.Is(err, ErrConflict) {
@@ -156,7 +157,7 @@ func (p *Publisher) enter(ctx context.Context, s *heads.Snapshot, t heads.Table)
 	if err != nil {
 		return err
 	}
-	p.snap = state
+	p.snap, p.untidy = state, true
 	return p.owns(state)
 }
 

@@ -29,11 +29,7 @@ func (p *Publisher) Publish(ctx context.Context, prepared *Prepared) (*Published
 	}
 	ctx, end := p.inst.span(ctx, "foldline.publish", attribute.Int64("fold", int64(rec.fold)), attribute.Int("tables", len(rec.tables)))
 	start := p.o.Clock()
-	if p.untidy {
-		if err := p.Tidy(ctx); err != nil {
-			p.o.Logger.WarnContext(ctx, "old objects left behind", "error", err)
-		}
-	}
+	p.tidyFirst(ctx)
 	published, err := p.publish(ctx, rec, bases)
 	end(err)
 	if err != nil {

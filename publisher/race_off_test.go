@@ -2,7 +2,4 @@
 
 package publisher
 
-const (
-	recoveryStride = 2
-	deepest        = 997
-)
+const recoveryStride = 2

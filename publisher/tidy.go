@@ -7,8 +7,8 @@ import (
 	"github.com/foldline/foldline/heads"
 )
 
-// Tidy does what follows a publish and nobody waits for: it removes the objects of the fold before the published one, moves older graph
-// commits to the history, and removes a few old manifest versions. Call it after the waiters were told; the next Publish calls it otherwise. What an
+// Tidy does what follows a graph commit and nobody waits for: it removes the objects of the fold before the published one, moves older graph
+// commits to the history, and removes a few old manifest versions. Call it after the waiters were told; the next Publish, CreateTable or Adopt calls it otherwise. What an
 // error or a crash leaves undone is done by a later call, here or by another owner.
 func (p *Publisher) Tidy(ctx context.Context) error {
 	if p.isUsedUp() {
@@ -19,6 +19,16 @@ func (p *Publisher) Tidy(ctx context.Context) error {
 	err := errors.Join(p.removeLeftovers(ctx), p.moveOld(ctx), p.prune(ctx))
 	p.step("tidy.after")
 	return err
+}
+
+// tidyFirst does what the last graph commit has left to do.
+func (p *Publisher) tidyFirst(ctx context.Context) {
+	if !p.untidy {
+		return
+	}
+	if err := p.Tidy(ctx); err != nil {
+		p.o.Logger.WarnContext(ctx, "old objects left behind", "error", err)
+	}
 }
 
 // removeLeftovers removes the records of folds below the published one: those of the published fold stay until the next publish.
