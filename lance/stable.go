@@ -209,3 +209,21 @@ func (d *draft) createdBefore(op Operation) (map[uint64]uint64, error) {
 	}
 	return out, nil
 }
+
+// Lineage is what a table with stable row ids keeps about the physical rows of a fragment, deleted ones included.
+type Lineage struct {
+	// IDs stay with a row when it is updated or compacted; a deleted row's id may be that of the row that took its place.
+	IDs []uint64
+	// CreatedAt and UpdatedAt are the versions in which each row appeared and was last written; 1 where no writer has said.
+	CreatedAt, UpdatedAt []uint64
+}
+
+// Lineage decodes the fragment's row ids and version sequences. ErrNotFound when it has no row ids, ErrCorrupt when they are not one
+// for each row, ErrUnsupported when they are in another file.
+func (f Fragment) Lineage() (Lineage, error) {
+	if f.m.GetRowIdSequence() == nil {
+		return Lineage{}, fmt.Errorf("%w: fragment %d has no row ids", ErrNotFound, f.ID())
+	}
+	l, err := lineageOf(f, false)
+	return Lineage{IDs: l.ids, CreatedAt: l.created, UpdatedAt: l.updated}, err
+}
