@@ -97,8 +97,10 @@ type OTLP struct {
 
 // Table is the declaration of one table.
 type Table struct {
-	Table         string   `yaml:"table"`
-	Columns       []Column `yaml:"columns"`
+	Table string `yaml:"table"`
+	// Path is where another engine has made the table, relative to the root; columns and key are then the table's own. Empty: ours.
+	Path          string   `yaml:"path,omitempty"`
+	Columns       []Column `yaml:"columns,omitempty"`
 	Key           []string `yaml:"key,omitempty,flow"`
 	LaneColumns   []string `yaml:"lane_columns,omitempty,flow"`
 	Order         string   `yaml:"order,omitempty"`

@@ -159,7 +159,7 @@ func (f *folder) claim(ctx context.Context) (fold.Publisher, error) {
 		f.log.Info("recorded fold completed", "fold", r.Snapshot.Fold, "rejects", r.Rejects)
 	}
 	for _, t := range f.cfg.Tables {
-		if _, err := pub.CreateTable(ctx, t.spec()); err != nil {
+		if err := t.ensure(ctx, pub); err != nil {
 			return nil, fmt.Errorf("table %s: %w", t.Table, err)
 		}
 	}
@@ -169,6 +169,18 @@ func (f *folder) claim(ctx context.Context) (fold.Publisher, error) {
 	}
 	f.announce(snapshot)
 	return countingPublisher{pub, f.deps}, nil
+}
+
+// ensure creates the table, or enrols the one of another engine.
+func (t Table) ensure(ctx context.Context, pub *publisher.Publisher) error {
+	if t.Path == "" {
+		_, err := pub.CreateTable(ctx, t.spec())
+		return err
+	}
+	spec := publisher.EnrolSpec{Path: t.Path, TableSpec: t.spec()}
+	spec.PrimaryKey = t.Key // none given: whatever the table has
+	_, err := pub.EnrolTable(ctx, spec)
+	return err
 }
 
 func (t Table) spec() publisher.TableSpec {
