@@ -59,6 +59,13 @@ class LanceDB:
                 stream.write_table(rows.combine_chunks())
             return json.loads(self._run("upsert", *_split(path), ",".join(keys), out.name))
 
+    def make(self, path, rows, version, stable, gone):
+        """A table of two fragments with a scalar, a text and a vector index, from which the rows that gone names are deleted."""
+        with tempfile.NamedTemporaryFile(suffix=".arrow") as out:
+            with pa.ipc.new_stream(out.name, rows.schema) as stream:
+                stream.write_table(rows.combine_chunks())
+            self._run("make", *_split(path), out.name, version, "true" if stable else "false", gone)
+
     def _run(self, *args):
         done = subprocess.run(
             ["node", os.path.join(HERE, "lancedb.mjs"), *args],

@@ -3,6 +3,7 @@
 //
 //   node lancedb.mjs names  DATABASE
 //   node lancedb.mjs rows   DATABASE TABLE OUT.arrow
+//   node lancedb.mjs make   DATABASE TABLE ROWS.arrow VERSION STABLE GONE
 //   node lancedb.mjs upsert DATABASE TABLE KEY[,KEY…] ROWS.arrow
 //   node lancedb.mjs optimize DATABASE TABLE
 //   node lancedb.mjs namespace DATABASE
@@ -27,6 +28,18 @@ const commands = {
     const count = await table.countRows();
     if (count !== rows.numRows) throw new Error(`countRows ${count}, query ${rows.numRows}`);
     writeFileSync(out, arrow.tableToIPC(rows, "stream"));
+  },
+  async make(db, name, file, version, stable, gone) {
+    const rows = arrow.tableFromIPC(readFileSync(file));
+    const half = rows.numRows >> 1;
+    const table = await db.createTable(name, rows.slice(0, half), {
+      storageOptions: { new_table_data_storage_version: version, new_table_enable_stable_row_ids: stable },
+    });
+    await table.add(rows.slice(half));
+    await table.createIndex("v", { config: lancedb.Index.btree() });
+    await table.createIndex("name", { config: lancedb.Index.fts() });
+    await table.createIndex("vec", { config: lancedb.Index.ivfPq({ numPartitions: 2, numSubVectors: 2 }) });
+    await table.delete(gone);
   },
   async upsert(db, name, keys, file) {
     const table = await db.openTable(name);

@@ -17,13 +17,17 @@ class Line:
     def __init__(self, binary, data):
         self.binary, self.data = binary, data
         self.graph = os.path.join(data, "graph")
+        self.config = None  # a settings file
 
     def run(self, *args):
         """One command of the tool on this line; its output as bytes."""
-        done = subprocess.run([self.binary, "--data", self.data, *args], capture_output=True, timeout=600)
+        done = subprocess.run([self.binary, *self.flags(), *args], capture_output=True, timeout=600)
         if done.returncode != 0:
             raise RuntimeError(f"foldline {' '.join(args)} ended with {done.returncode}:\n{done.stderr.decode()[-4000:]}")
         return done.stdout
+
+    def flags(self):
+        return ["--data", self.data, *(["--config", self.config] if self.config else [])]
 
     def fill(self, inputs):
         """foldline dev --once over NDJSON files: table key → path."""
@@ -52,7 +56,7 @@ class Serving:
         if os.path.exists(url_file):
             os.remove(url_file)
         self.log = open(os.path.join(self.line.data, "serve.log"), "wb")
-        self.process = subprocess.Popen([self.line.binary, "--data", self.line.data, "dev"], stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen([self.line.binary, *self.line.flags(), "dev"], stdout=self.log, stderr=self.log)
         until = time.monotonic() + DEADLINE
         while not os.path.exists(url_file):
             if self.process.poll() is not None or time.monotonic() > until:

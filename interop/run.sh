@@ -27,6 +27,8 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   PYLANCE_PYTHON=$python go test -tags interop -run TestEngineOperation ./publisher
   echo "== a graph of foldline, pylance $pylance"
   "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
+  echo "== tables of the engines, enrolled and merged into, pylance $pylance"
+  "$python" interop/check_foreign.py "$dir/bin/foldline" "$data/foreign" "$dir/node"
   echo "== guards of what we lean on, pylance $pylance"
   "$python" interop/check_guards.py "$dir/bin/races" "$dir/bin/foldline" "$data/line" "$data/guards" "$dir/node" "$same_core"
 done

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/foldline/foldline/lance/internal/pb"
+	"github.com/foldline/foldline/lance/internal/schema"
 )
 
 // The writer that manifests name. The engine attaches work-arounds to releases of its own name, so ours is another.
@@ -148,6 +149,9 @@ func (d *draft) add(fragments []Fragment) error {
 		if len(f.m.GetFiles()) == 0 || f.PhysicalRows() == 0 {
 			return invalid("a new fragment without files or rows")
 		}
+		if err := d.hasRequired(f); err != nil {
+			return err
+		}
 		m := proto.CloneOf(f.m)
 		if m.GetId() == 0 {
 			d.highest++
@@ -157,6 +161,25 @@ func (d *draft) add(fragments []Fragment) error {
 		d.added = append(d.added, m)
 	}
 	d.m.Fragments = out
+	return nil
+}
+
+// hasRequired refuses a new fragment whose files lack a column that takes no null, as when the column came between the writing and the
+// commit: its rows would read as nulls, which makes the whole table unreadable to the engine. Only leaves are looked at: a struct or
+// a list is in the files through them.
+func (d *draft) hasRequired(f Fragment) error {
+	held := make(map[int32]bool)
+	for _, file := range f.m.GetFiles() {
+		for _, id := range file.GetFields() {
+			held[id] = true
+		}
+	}
+	for _, field := range d.m.GetFields() {
+		top := field.GetParentId() == schema.NoParent
+		if leaf := (schema.Field{LogicalType: field.GetLogicalType()}).IsLeaf(); top && leaf && !field.GetNullable() && !held[field.GetId()] {
+			return fmt.Errorf("%w: the new rows have no column %q, which takes no null", ErrIncompatible, field.GetName())
+		}
+	}
 	return nil
 }
 

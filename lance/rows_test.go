@@ -245,3 +245,23 @@ func TestFragmentWriterRefuses(t *testing.T) {
 	w = NewFragmentWriter(t.Context(), store, "t.lance", table.Schema(), WriteOptions{FileVersion: "9.9"})
 	require.ErrorIs(t, w.Write(ok), ErrUnsupported)
 }
+
+// TestRequiredColumnAddedMeanwhile: rows that were written before another writer added a column that takes no null cannot land on top of
+// it, where they would read as nulls.
+func TestRequiredColumnAddedMeanwhile(t *testing.T) {
+	store := objstore.NewMemory()
+	table := newTestTable(t, store)
+	table = mustCommit(t, table, &Append{Fragments: writeRows(t, table, numbered(0, 10), WriteOptions{})}, CommitOptions{})
+	late := writeRows(t, table, numbered(20, 21), WriteOptions{})
+	merge, err := table.AddColumns(arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true})
+	require.NoError(t, err)
+	last := merge.Schema.proto[len(merge.Schema.proto)-1]
+	last.Nullable = false // as another engine does that writes the values
+	next := mustCommit(t, table, merge, CommitOptions{})
+	_, err = table.Commit(t.Context(), NewTransaction(table, &Append{Fragments: late}), CommitOptions{})
+	require.ErrorIs(t, err, ErrIncompatible)
+	require.ErrorContains(t, err, `no column "n"`)
+	newest, err := LatestVersion(t.Context(), store, table.Root())
+	require.NoError(t, err)
+	require.Equal(t, next.Version(), newest)
+}
