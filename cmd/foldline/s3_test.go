@@ -22,6 +22,12 @@ const keyMarker, secretMarker, tokenMarker = "KEYMARK1", "SECMARK2", "TOKMARK3"
 // startS3 runs an S3 server in this process, with one bucket and with faults before it, and gives the process keys for it.
 func startS3(t *testing.T, match faulthttp.Match, faults ...faulthttp.Fault) (endpoint string) {
 	t.Helper()
+	endpoint, _ = startSpoiledS3(t, match, faults...)
+	return endpoint
+}
+
+func startSpoiledS3(t *testing.T, match faulthttp.Match, faults ...faulthttp.Fault) (endpoint string, p *faulthttp.Proxy) {
+	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": keyMarker, "AWS_SECRET_ACCESS_KEY": secretMarker, "AWS_SESSION_TOKEN": tokenMarker, "AWS_REGION": "us-east-1",
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
@@ -30,9 +36,10 @@ func startS3(t *testing.T, match faulthttp.Match, faults ...faulthttp.Fault) (en
 	}
 	backend := s3mem.New()
 	require.NoError(t, backend.CreateBucket("graphs"))
-	server := httptest.NewServer(faulthttp.New(gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server(), match, faults...))
+	p = faulthttp.New(gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server(), match, faults...)
+	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	return server.URL
+	return server.URL, p
 }
 
 func requireNoSecret(t *testing.T, r result) {
@@ -59,6 +66,30 @@ func TestDevOnS3(t *testing.T) {
 	}
 	r := foldline(t, "--root", "s3://graphs/a", "heads")
 	require.Equal(t, exit.Invalid, r.code, "there is no graph at the prefix above: %s", r.stderr)
+}
+
+// One request in five is throttled, refused after it was done, answered by a cut connection, or cut in the middle of its
+// body: the line goes on, and every row is there, once (X3; report C143).
+func TestDevOnAnUnreliableS3(t *testing.T) {
+	endpoint, p := startSpoiledS3(t, faulthttp.All)
+	faults := []faulthttp.Fault{
+		{Before: 503, Code: "SlowDown"}, {Drop: true}, {After: 500, Code: "InternalError"}, {Cut: true}, {Before: 409, Code: "OperationAborted"},
+	}
+	n := 0
+	p.Always(func(*http.Request) faulthttp.Fault { // under the proxy's lock
+		if n++; n%5 == 0 {
+			return faults[n/5%len(faults)]
+		}
+		return faulthttp.Fault{}
+	})
+	root := "s3://graphs/demo?endpoint=" + endpoint
+	out := ok(t, "dev", "--data", t.TempDir(), "--root", root, "--once", "--sample")
+	require.Contains(t, out, "7254 sent, 7254 durable, 7254 visible, 0 refused")
+	for table, rows := range map[string]int{"node:Airport": 208, "node:Route": 2046, "edge:Flight": 5000} {
+		require.Equal(t, rows, strings.Count(ok(t, "--root", root, "scan", table), "\n"), table)
+	}
+	require.Empty(t, ok(t, "--root", root, "rejects"))
+	require.Greater(t, p.Requests(), 50)
 }
 
 // Every way in which a root can be wrong has its exit code, says what is wrong in one line, and shows no secret (report C154).
