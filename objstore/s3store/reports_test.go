@@ -103,24 +103,23 @@ func TestReportC143Throttled(t *testing.T) {
 			return faulthttp.Fault{}
 		})
 		return p
-	}), func(o *s3store.Options) { o.Attempts = 10 })
-	data := bytes.Repeat([]byte("x"), 9<<20)
+	}), func(o *s3store.Options) { o.Attempts, o.PartBytes = 10, 5<<20 })
+	u, err := s.Create(t.Context(), "large")
+	require.NoError(t, err)
+	_, err = u.Write(bytes.Repeat([]byte("x"), 6<<20))
+	require.NoError(t, err)
+	_, err = u.Commit()
+	require.NoError(t, err)
 	for i := range 5 {
 		key := fmt.Sprintf("k%d", i)
 		require.NoError(t, s.PutIfAbsent(t.Context(), key, []byte(key)))
-		u, err := s.Create(t.Context(), key+"/large")
-		require.NoError(t, err)
-		_, err = u.Write(data)
-		require.NoError(t, err)
-		_, err = u.Commit()
-		require.NoError(t, err)
 		got, err := s.Get(t.Context(), key)
 		require.NoError(t, err)
 		require.Equal(t, key, string(got))
 	}
 	infos, err := s.List(t.Context(), "", "", 0)
 	require.NoError(t, err)
-	require.Len(t, infos, 10)
+	require.Len(t, infos, 6)
 }
 
 // Pauses grow and are not the same for two requests: those that were refused together do not come back together.
@@ -147,14 +146,18 @@ func TestPausesGrowWithJitter(t *testing.T) {
 // What an upload costs, part by part: one put below a part, else one request for each part and two more; nothing is sent
 // twice, and an upload that was given up is removed.
 func TestRequestsOfAnUpload(t *testing.T) {
+	const part = 5 << 20
 	for _, c := range []struct {
 		bytes, requests int
 		abort           bool
 	}{
-		{0, 1, false}, {1 << 20, 1, false}, {8<<20 - 1, 1, false}, {8 << 20, 3, false}, {8<<20 + 1, 4, false}, {17 << 20, 5, false},
-		{1 << 20, 0, true}, {9 << 20, 3, true},
+		{0, 1, false}, {part - 1, 1, false}, {part, 3, false}, {part + 1, 4, false}, {2*part + 1, 5, false}, {1, 0, true}, {part + 1, 3, true},
 	} {
-		s, p := withFaults(t, faulthttp.All)
+		var p *faulthttp.Proxy
+		s := openS3(t, startS3(t, func(next http.Handler) http.Handler {
+			p = faulthttp.New(next, faulthttp.All)
+			return p
+		}), func(o *s3store.Options) { o.PartBytes = part })
 		u, err := s.Create(t.Context(), "k")
 		require.NoError(t, err)
 		_, err = u.Write(make([]byte, c.bytes))
