@@ -55,7 +55,7 @@ func TestApplyModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		table, model := newTable(t, objstore.NewMemory()), map[string]int64{}
 		key := rapid.Custom(func(rt *rapid.T) string { return fmt.Sprint("k", rapid.IntRange(0, 20).Draw(rt, "key")) })
-		for range rapid.IntRange(1, 12).Draw(rt, "commits") {
+		for range rapid.IntRange(1, 6).Draw(rt, "commits") {
 			upserts := rapid.MapOfN(key, rapid.Int64(), 0, 8).Draw(rt, "upserts")
 			deletes := slices.DeleteFunc(rapid.SliceOfN(key, 0, 4).Draw(rt, "deletes"), func(k string) bool { _, ok := upserts[k]; return ok })
 			c := Changes{Deletes: keysOf(rt, deletes...)}
@@ -176,7 +176,7 @@ func TestPrefilter(t *testing.T) {
 	require.False(t, newPrefilter(KeySet{"a": 0}).mayHave([]byte("b")))
 }
 
-// TestFindRowsOfEveryKeyType finds each of 500 rows, of keys whose values lie in the record as they are, and of those that are encoded.
+// TestFindRowsOfEveryKeyType finds each of 100 rows, of keys whose values lie in the record as they are, and of those that are encoded.
 func TestFindRowsOfEveryKeyType(t *testing.T) {
 	for _, kind := range []arrow.DataType{
 		arrow.BinaryTypes.String, arrow.BinaryTypes.Binary, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.LargeBinary,
@@ -196,7 +196,7 @@ func findEveryRow(t *testing.T, kind arrow.DataType, key []string) {
 	require.NoError(t, err)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, columns)
 	defer b.Release()
-	for i := range 500 {
+	for i := range 200 {
 		b.Field(0).(*array.Int32Builder).Append(int32(i % 3))
 		require.NoError(t, b.Field(1).AppendValueFromString(fmt.Sprint(1000+i)))
 	}
@@ -204,13 +204,13 @@ func findEveryRow(t *testing.T, kind arrow.DataType, key []string) {
 	done, err := Apply(ctx, table, Changes{Upserts: []arrow.Record{rec}}, lance.CommitOptions{})
 	require.NoError(t, err)
 	set := KeySet{}
-	require.NoError(t, set.AddRecord(rec.NewSlice(100, 300), key))
+	require.NoError(t, set.AddRecord(rec.NewSlice(50, 150), key))
 	found, err := FindRows(ctx, done.Table, set)
 	require.NoError(t, err)
-	require.Len(t, found, 200)
+	require.Len(t, found, 100)
 	done, err = Apply(ctx, done.Table, Changes{Deletes: set}, lance.CommitOptions{})
 	require.NoError(t, err)
-	require.EqualValues(t, 300, done.Table.Rows())
+	require.EqualValues(t, 100, done.Table.Rows())
 }
 
 // TestFirstColumnOfNulls is report C63: the first column of the rows that come is null throughout, and still each takes its row's place.

@@ -3,7 +3,6 @@ package lance_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -71,6 +70,6 @@ func people(values ...string) []arrow.Record {
 
 func check(err error) {
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 }

@@ -85,38 +85,59 @@ func (k *KeyReader) Bind(rec arrow.Record) error {
 
 // newKeyPart knows the types that KeyType allows.
 func newKeyPart(a arrow.Array) keyPart {
-	p := keyPart{array: a}
 	switch a := a.(type) {
 	case *array.String:
-		p.raw = func(row int) []byte { return unsafeBytes(a.Value(row)) }
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendString(dst, a.Value(row)) }
-		p.append = func(e *keys.Exact, row int) { e.AppendString(a.Value(row)) }
+		return textPart(a, a.Value)
 	case *array.LargeString:
-		p.raw = func(row int) []byte { return unsafeBytes(a.Value(row)) }
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendString(dst, a.Value(row)) }
-		p.append = func(e *keys.Exact, row int) { e.AppendString(a.Value(row)) }
+		return textPart(a, a.Value)
 	case *array.Binary:
-		p.raw = func(row int) []byte { return a.Value(row) }
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendBytes(dst, a.Value(row)) }
-		p.append = func(e *keys.Exact, row int) { e.AppendBytes(a.Value(row)) }
+		return bytesPart(a, a.Value)
 	case *array.LargeBinary:
-		p.raw = func(row int) []byte { return a.Value(row) }
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendBytes(dst, a.Value(row)) }
-		p.append = func(e *keys.Exact, row int) { e.AppendBytes(a.Value(row)) }
+		return bytesPart(a, a.Value)
 	case *array.Int32:
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendInt(dst, int64(a.Value(row))) }
-		p.append = func(e *keys.Exact, row int) { e.AppendInt(int64(a.Value(row))) }
+		return intPart(a, func(row int) int64 { return int64(a.Value(row)) })
 	case *array.Int64:
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendInt(dst, a.Value(row)) }
-		p.append = func(e *keys.Exact, row int) { e.AppendInt(a.Value(row)) }
+		return intPart(a, a.Value)
 	case *array.Uint32:
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendUint(dst, uint64(a.Value(row))) }
-		p.append = func(e *keys.Exact, row int) { e.AppendUint(uint64(a.Value(row))) }
+		return uintPart(a, func(row int) uint64 { return uint64(a.Value(row)) })
 	case *array.Uint64:
-		p.lance = func(dst []byte, row int) []byte { return keys.AppendUint(dst, a.Value(row)) }
-		p.append = func(e *keys.Exact, row int) { e.AppendUint(a.Value(row)) }
+		return uintPart(a, a.Value)
 	}
-	return p
+	return keyPart{array: a}
+}
+
+func textPart(a arrow.Array, value func(int) string) keyPart {
+	return keyPart{
+		array:  a,
+		lance:  func(dst []byte, row int) []byte { return keys.AppendString(dst, value(row)) },
+		append: func(e *keys.Exact, row int) { e.AppendString(value(row)) },
+		raw:    func(row int) []byte { return unsafeBytes(value(row)) },
+	}
+}
+
+func bytesPart(a arrow.Array, value func(int) []byte) keyPart {
+	return keyPart{
+		array:  a,
+		lance:  func(dst []byte, row int) []byte { return keys.AppendBytes(dst, value(row)) },
+		append: func(e *keys.Exact, row int) { e.AppendBytes(value(row)) },
+		raw:    value,
+	}
+}
+
+func intPart(a arrow.Array, value func(int) int64) keyPart {
+	return keyPart{
+		array:  a,
+		lance:  func(dst []byte, row int) []byte { return keys.AppendInt(dst, value(row)) },
+		append: func(e *keys.Exact, row int) { e.AppendInt(value(row)) },
+	}
+}
+
+func uintPart(a arrow.Array, value func(int) uint64) keyPart {
+	return keyPart{
+		array:  a,
+		lance:  func(dst []byte, row int) []byte { return keys.AppendUint(dst, value(row)) },
+		append: func(e *keys.Exact, row int) { e.AppendUint(value(row)) },
+	}
 }
 
 // Lance returns the bytes that a Lance key filter hashes for the row; valid until the next call. The row's key must not be

@@ -31,9 +31,9 @@ func TestCompactionRacesFolds(t *testing.T) {
 		newTestTable(t, store)
 		key := rapid.Custom(func(rt *rapid.T) string { return fmt.Sprint("k", rapid.IntRange(0, 15).Draw(rt, "key")) })
 		for step := range int64(rapid.IntRange(1, 3).Draw(rt, "rounds")) {
-			for i := range 6 {
-				model[fmt.Sprint("k", 3*i)] = step
-				folded(t, store, map[string]int64{fmt.Sprint("k", 3*i): step}, nil, CommitOptions{})
+			for i := range 3 {
+				model[fmt.Sprint("k", 5*i)] = step
+				folded(t, store, map[string]int64{fmt.Sprint("k", 5*i): step}, nil, CommitOptions{})
 			}
 			base := newRival(t, store)
 			op, err := base.Compact(t.Context(), CompactOptions{MaxRows: int64(rapid.IntRange(0, 8).Draw(rt, "slice"))})
@@ -177,7 +177,7 @@ func TestCompactionHasATarget(t *testing.T) {
 	require.Less(t, written, uint64(5*appends*step), "write amplification")
 }
 
-// TestSmallTableStaysSmall is report C133 in little: 64 rows, 600 folds of one row, maintenance every 20 of them. Fragments, versions and bytes are bounded, and
+// TestSmallTableStaysSmall is report C133 in little: 64 rows, 300 folds of one row, maintenance every 20 of them. Fragments, versions and bytes are bounded, and
 // what a fold asks for does not grow.
 func TestSmallTableStaysSmall(t *testing.T) {
 	store, clock := objstore.NewMemory(), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -185,7 +185,7 @@ func TestSmallTableStaysSmall(t *testing.T) {
 	_, err := Create(t.Context(), store, "t.lance", keyedSchema(t), CreateOptions{Clock: o.Clock})
 	require.NoError(t, err)
 	model := map[string]int64{}
-	for i := range int64(600) {
+	for i := range int64(300) {
 		key := fmt.Sprint("k", i%64)
 		model[key] = i
 		table := folded(t, store, map[string]int64{key: i}, nil, o)
