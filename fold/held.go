@@ -54,14 +54,15 @@ func (f *Folder) Pause(ctx context.Context, key, reason string, length time.Dura
 func (f *Folder) foldBeforePause(ctx context.Context, id heads.TableID) error {
 	f.pausing = id
 	defer func() { f.pausing = 0 }()
-	for end := time.Now().Add(pauseGrace); ; {
-		last := time.Now().After(end)
+	grace, cancel := context.WithTimeout(ctx, pauseGrace)
+	defer cancel()
+	for last := false; ; {
 		r, err := f.FoldOnce(ctx)
 		if err != nil || last && !r.More {
 			return err
 		}
-		if !r.More && !sleep(ctx, minTriggerInterval) {
-			return ctx.Err()
+		if !r.More {
+			last = !sleep(grace, minTriggerInterval) // one more fold after the grace
 		}
 	}
 }
