@@ -77,6 +77,12 @@ func newCommitter(t *Table, tx *Transaction, o CommitOptions) (*committer, error
 		return nil, err
 	}
 	o.ensureDefaults()
+	if p, ok := tx.Op.(*Project); ok && p.validated {
+		if tx.ReadVersion != t.Version() {
+			return nil, fmt.Errorf("%w: version %d was validated, not version %d", ErrConflict, tx.ReadVersion, t.Version())
+		}
+		o.MaxAttempts = 1
+	}
 	return &committer{table: t, tx: tx, o: o}, nil
 }
 

@@ -14,21 +14,13 @@ import (
 // AddColumns plans a commit that adds nullable top-level columns, which are null in all rows that exist. No data is written.
 // ErrInvalid: a name that is taken or reserved, or a column that takes no null.
 func (t *Table) AddColumns(fields ...arrow.Field) (*Merge, error) {
-	next, err := schema.FromArrow(arrow.NewSchema(fields, nil))
+	next, err := t.newFields(fields)
 	if err != nil {
-		return nil, schemaError(err)
+		return nil, err
 	}
-	first := t.highestFieldID() + 1
-	for i, f := range next {
+	for _, f := range next {
 		if f.ParentID == schema.NoParent && !f.Nullable {
 			return nil, invalid("new column %q takes no null, and rows that exist have no value for it", f.Name)
-		}
-		if f.PrimaryKey {
-			return nil, invalid("new column %q: the primary key is set when a table is created", f.Name)
-		}
-		next[i].ID += first
-		if f.ParentID != schema.NoParent {
-			next[i].ParentID += first
 		}
 	}
 	s, err := t.evolved(append(slices.Clone(t.schema.proto), schema.ToProto(next)...))
@@ -67,8 +59,8 @@ func (t *Table) RenameColumn(from, to string) (*Project, error) {
 	return t.changeColumn(from, func(f *pb.Field) { f.Name = to })
 }
 
-// AllowNull plans a commit that lets a top-level column hold nulls. The way back is ErrUnsupported: a concurrent writer may
-// add a null that no rule of the format would refuse. ErrInvalid: no such column, or a key column.
+// AllowNull plans a commit that lets a top-level column hold nulls; [Table.ForbidNull] is the way back. ErrInvalid: no such column, or
+// a key column.
 func (t *Table) AllowNull(column string) (*Project, error) {
 	return t.changeColumn(column, func(f *pb.Field) { f.Nullable = true })
 }

@@ -103,6 +103,8 @@ type Merge struct {
 // Project changes the schema without data: drop, rename, nullability.
 type Project struct {
 	Schema *Schema // nil when this package cannot express it
+	// validated tells that the rows of the version it was planned on were looked at, so that it holds for no other.
+	validated bool
 }
 
 // Restore makes the content of an older version the newest.

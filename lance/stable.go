@@ -2,6 +2,7 @@ package lance
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -146,6 +147,9 @@ func (d *draft) numberRows(op Operation, version uint64) error {
 	if d.latest == nil || !stableRowIDs(d.m) {
 		return nil
 	}
+	if op.Kind() == KindMerge {
+		return d.markUpdated(version)
+	}
 	created, err := d.createdBefore(op)
 	if err != nil {
 		return err
@@ -180,6 +184,25 @@ func (d *draft) numberRows(op Operation, version uint64) error {
 		m.LastUpdatedAtVersionSequence = numbered.m.LastUpdatedAtVersionSequence
 	}
 	d.m.NextRowId = next
+	return nil
+}
+
+// markUpdated stamps the rows of fragments that a merge has given other data files.
+func (d *draft) markUpdated(version uint64) error {
+	fragments := slices.Clone(d.m.GetFragments())
+	for i, m := range fragments {
+		was, ok := d.latest.Fragment(m.GetId())
+		if ok && sameFiles(was, Fragment{m}) {
+			continue
+		}
+		updated, err := rowid.EncodeVersions(repeated(version, m.GetPhysicalRows()))
+		if err != nil {
+			return err
+		}
+		fragments[i] = proto.CloneOf(m)
+		fragments[i].LastUpdatedAtVersionSequence = &pb.DataFragment_InlineLastUpdatedAtVersions{InlineLastUpdatedAtVersions: updated}
+	}
+	d.m.Fragments = fragments
 	return nil
 }
 
