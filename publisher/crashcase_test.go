@@ -26,18 +26,23 @@ type deadFolder struct {
 	old    *heads.Snapshot
 }
 
+// mortalStore fails every call once kill was called, as for a process that is gone.
+func mortalStore(inner objstore.Store) (store objstore.Store, kill func()) {
+	var dead atomic.Bool
+	return faultstore.New(inner, func(context.Context, faultstore.Call) faultstore.Fault {
+		if dead.Load() {
+			return faultstore.Fault{Before: errCrash}
+		}
+		return faultstore.Fault{}
+	}), func() { dead.Store(true) }
+}
+
 // dieAt lets a folder die at a step. Commits of the tables in held stand before their put then, and never make it.
 func dieAt(t *testing.T, step Step, held ...string) *deadFolder {
 	t.Helper()
 	ctx := context.Background()
 	store, log := crashGraph(t)
-	var dead atomic.Bool
-	mortal := faultstore.New(store, func(context.Context, faultstore.Call) faultstore.Fault {
-		if dead.Load() {
-			return faultstore.Fault{Before: errCrash}
-		}
-		return faultstore.Fault{}
-	})
+	mortal, kill := mortalStore(store)
 	p, err := Claim(ctx, options(mortal), "first")
 	require.NoError(t, err)
 	f, err := plan(ctx, p, log, 6)
@@ -50,7 +55,7 @@ func dieAt(t *testing.T, step Step, held ...string) *deadFolder {
 			<-died
 		}
 		if s == step {
-			once.Do(func() { dead.Store(true); close(died) })
+			once.Do(func() { kill(); close(died) })
 		}
 	}
 	_, err = p.Publish(ctx, f)
