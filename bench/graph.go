@@ -60,7 +60,7 @@ func newGraph(ctx context.Context, store objstore.Store, tables, touched int, ke
 			return nil, err
 		}
 	}
-	return g, nil
+	return g, g.p.Tidy(ctx) // what the last table has left to do is not the first publish's
 }
 
 func tableKey(i int) string { return fmt.Sprintf("node:T%05d", i) }

@@ -34,44 +34,56 @@ func Log(ctx context.Context, store objstore.Store, root string, limit int) ([]G
 // turn. The versions are without a gap; ErrCorrupt where they are not. An error ends the sequence.
 func (s *Snapshot) newestFirst(ctx context.Context, store objstore.Store) iter.Seq2[GraphCommit, error] {
 	return func(yield func(GraphCommit, error) bool) {
-		last := GraphCommit{Version: s.Version + 1, Parent: s.Commit.ID}
-		down := func(commits []GraphCommit) (more bool) {
-			for _, c := range slices.Backward(commits) {
-				if c.Version >= last.Version {
-					continue // the history may hold more than the snapshot says
-				}
-				if c.Version != last.Version-1 || c.ID != last.Parent {
-					yield(GraphCommit{}, corrupt("graph commit %q of version %d is not the parent of version %d", c.ID, c.Version, last.Version))
-					return false
-				}
-				if last = c; !yield(c, nil) {
-					return false
-				}
-			}
-			return true
+		d := descent{last: GraphCommit{Version: s.Version + 1, Parent: s.Commit.ID}, yield: yield}
+		err := d.down(s.Journal)
+		if err == nil && !d.done && s.History.Through > 0 {
+			err = d.history(ctx, store, s)
 		}
-		if !down(s.Journal) || s.History.Through == 0 || last.Version == firstGraphVersion {
-			return
-		}
-		t, err := s.openHistory(ctx, store)
 		if err != nil {
 			yield(GraphCommit{}, err)
-			return
-		}
-		for _, f := range slices.Backward(t.Fragments()) {
-			commits, err := journalOf(ctx, t, f.ID())
-			if err != nil {
-				yield(GraphCommit{}, err)
-				return
-			}
-			if !down(commits) {
-				return
-			}
-		}
-		if last.Version != firstGraphVersion {
-			yield(GraphCommit{}, corrupt("the history ends at version %d", last.Version))
 		}
 	}
+}
+
+// descent goes down a lineage commit by commit.
+type descent struct {
+	last  GraphCommit // that was yielded
+	yield func(GraphCommit, error) bool
+	done  bool // the first commit was reached, or the consumer has had enough
+}
+
+// down yields commits, which are oldest first, from the last on; those that were yielded before are left out.
+func (d *descent) down(commits []GraphCommit) error {
+	for _, c := range slices.Backward(commits) {
+		switch {
+		case d.done:
+			return nil
+		case c.Version >= d.last.Version:
+			continue // the history may hold more than the snapshot says
+		case c.Version != d.last.Version-1 || c.ID != d.last.Parent:
+			return corrupt("graph commit %q of version %d is not the parent of version %d", c.ID, c.Version, d.last.Version)
+		}
+		d.last = c
+		d.done = !d.yield(c, nil) || c.Version == firstGraphVersion
+	}
+	return nil
+}
+
+func (d *descent) history(ctx context.Context, store objstore.Store, s *Snapshot) error {
+	t, err := s.openHistory(ctx, store)
+	if err != nil {
+		return err
+	}
+	for _, f := range slices.Backward(t.Fragments()) {
+		commits, err := journalOf(ctx, t, f.ID())
+		if err != nil {
+			return err
+		}
+		if err := d.down(commits); err != nil || d.done {
+			return err
+		}
+	}
+	return corrupt("the history ends at version %d", d.last.Version)
 }
 
 // openHistory opens the history as s names it, for reading whole files.
