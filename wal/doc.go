@@ -3,7 +3,7 @@
 // answers producers, and the folder, which reads synced prefixes of the log
 // and turns them into table commits.
 //
-// What feeds it: [Log.Append], one [Entry] for each NATS message (or one
+// What feeds it: [Log.AppendAll], one [Entry] for each NATS message (or one
 // stream message), with its rows as Arrow records. What it feeds: [Source],
 // the reader's side, implemented by *[Log] in the same process and by
 // *[Remote] over NATS.
@@ -30,7 +30,7 @@
 // # Concurrency
 //
 // One committer (Run) drains all that has arrived into one Pebble batch and
-// one sync, and encodes the next batch while that sync runs. Append, Read,
+// one sync, and encodes the next batch while that sync runs. Append, AppendAll, Read,
 // Release and Status may be called from any goroutine. A *[Batch] belongs to
 // the caller that received it.
 //
