@@ -2,6 +2,7 @@ package bench
 
 import (
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/memory"
@@ -21,7 +22,7 @@ func TestReopenAndSpace(t *testing.T) {
 		require.Positive(t, f.Ours)
 		require.Positive(t, *f.Peer)
 	}
-	figures, err = Space(t.Context(), SpaceConfig{Dir: t.TempDir(), Rounds: 2, RoundBytes: 8e6})
+	figures, err = Space(t.Context(), SpaceConfig{Dir: t.TempDir(), Rounds: 2, RoundBytes: 8e6, Settle: 50 * time.Millisecond})
 	require.NoError(t, err)
 	require.Equal(t, "release-space", figures[0].ID)
 	require.True(t, *figures[0].Met, figures[0].String())

@@ -18,7 +18,10 @@ type SpaceConfig struct {
 	Dir        string // emptied and used
 	Rounds     int    // default 10
 	RoundBytes int64  // default 1 GB
-	Progress   func(string)
+	// Settle is how long disk use has to stay the same to be taken; default 2 s. Files are deleted when nobody reads them
+	// any more.
+	Settle   time.Duration
+	Progress func(string)
 }
 
 // Space fills and releases a log, in messages of 100 rows with message ids.
@@ -28,6 +31,9 @@ func Space(ctx context.Context, c SpaceConfig) ([]Figure, error) {
 	}
 	if c.RoundBytes == 0 {
 		c.RoundBytes = 1e9
+	}
+	if c.Settle == 0 {
+		c.Settle = 2 * time.Second
 	}
 	if err := os.RemoveAll(c.Dir); err != nil {
 		return nil, err
@@ -64,7 +70,7 @@ func (o *openLog) rounds(ctx context.Context, c SpaceConfig) (filled, released f
 		if err := o.Release(ctx, st.SyncedThrough); err != nil {
 			return 0, 0, err
 		}
-		empty, err := o.settled(ctx, c.Dir)
+		empty, err := o.settled(ctx, c.Dir, c.Settle)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -77,7 +83,7 @@ func (o *openLog) rounds(ctx context.Context, c SpaceConfig) (filled, released f
 }
 
 // settled is beyond once it falls no more: Pebble deletes files on a goroutine of its own.
-func (o *openLog) settled(ctx context.Context, dir string) (float64, error) {
+func (o *openLog) settled(ctx context.Context, dir string, wait time.Duration) (float64, error) {
 	last := math.Inf(1)
 	for {
 		now, err := o.beyond(ctx, dir)
@@ -85,14 +91,11 @@ func (o *openLog) settled(ctx context.Context, dir string) (float64, error) {
 			return now, err
 		}
 		last = now
-		if err := pause(ctx, settleTime); err != nil {
+		if err := pause(ctx, wait); err != nil {
 			return 0, err
 		}
 	}
 }
-
-// settleTime is long for the deletion of a few files, and short beside a round.
-const settleTime = 100 * time.Millisecond
 
 // beyond is what the directory holds beside the unreleased bytes, in MB.
 func (o *openLog) beyond(ctx context.Context, dir string) (float64, error) {
