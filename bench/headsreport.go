@@ -110,8 +110,8 @@ func HeadsTable(c HeadsConfig, cells []HeadsCell, conditions string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# Heads by depth of history\n\n%s\n", conditions)
-	line("Every publish is a whole one: a record, one fenced commit to each of %d tables, the heads. %d versions of the manifest are kept, so pruning is at work in all", c.Touched, c.Keep)
-	line("windows but the first, where there is nothing to prune yet and the hot tail is still filling. Windows are measured on disk; the depth between them is built in `%s`.", c.Build)
+	line("Every publish is a whole one: a record, %d fenced table commits, the heads. %d versions of the manifest are kept, so pruning is at work in all", c.Touched, c.Keep)
+	line("windows but the first, where there is nothing to prune yet and the hot tail is still filling. Windows are measured on disk; the depth between them is built in another directory, in memory where there is such a file system.")
 	line("Requests are PUT/GET/LIST/DELETE; one entry where all were the same, else the least and the most. Bytes are median and maximum.\n")
 	for i := range cells {
 		line("## %d tables\n", cells[i].Tables)

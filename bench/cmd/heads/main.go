@@ -51,7 +51,7 @@ func (f flags) run(ctx context.Context) error {
 		return err
 	}
 	figures = append(figures, disjoint)
-	bench.Conditions(ctx, figures, strings.TrimSpace("go run ./bench/cmd/heads "+strings.Join(os.Args[1:], " ")))
+	bench.Conditions(ctx, figures, command(os.Args[1:]))
 	for _, figure := range figures {
 		fmt.Println(figure)
 	}
@@ -66,4 +66,12 @@ func (f flags) run(ctx context.Context) error {
 		return nil
 	}
 	return bench.Record(f.Summary, figures)
+}
+
+// command is what repeats the run: the target of the Makefile, whose build directory has another name each time, or this program.
+func command(args []string) string {
+	if len(args) == 2 && args[0] == "--build" {
+		return "make bench-heads"
+	}
+	return strings.TrimSpace("go run ./bench/cmd/heads " + strings.Join(args, " "))
 }
