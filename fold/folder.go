@@ -137,7 +137,7 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 	f.opts.Notify(context.WithoutCancel(ctx), published)
 	f.opts.Step("notified")
 	f.index(ctx, published.Snapshot, tables)
-	if err := f.publisher.Tidy(ctx); err != nil { // nobody waits for it, and a later call does what is left
+	if err := f.publisher.Tidy(ctx); err != nil && ctx.Err() == nil { // nobody waits for it, and a later call does what is left
 		f.opts.Logger.WarnContext(ctx, "old objects left behind", "error", err)
 	}
 	return report, nil

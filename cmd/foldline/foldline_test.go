@@ -260,8 +260,12 @@ func TestServing(t *testing.T) {
 	require.Contains(t, string(reply.Data), `"row":0,"field":"n"`)
 
 	put := ok(t, "--data", data, "put", "node:T", write(t, `{"id":"d","n":4}`), "--wait", "--json")
-	require.JSONEq(t, `{"sent":1,"acked":1,"visible":1,"refused":0}`, put)
+	require.JSONEq(t, `{"sent":1,"acked":1,"visible":1,"refused":0,"unconfirmed":0}`, put)
 	require.Equal(t, 3, strings.Count(ok(t, "--data", data, "scan", "node:T"), "\n"))
+	// A message is taken whole or not at all, so the good row beside a refused one has no receipt, and the numbers add up.
+	bad := foldline(t, "--data", data, "put", "node:T", write(t, `{"id":"e","n":5}`+"\n"+`{"id":"f","n":"x"}`), "--json")
+	require.Equal(t, exit.Invalid, bad.code)
+	require.JSONEq(t, `{"sent":2,"acked":0,"visible":0,"refused":1,"unconfirmed":1}`, bad.stdout)
 	ok(t, "--data", data, "put", "node:T", write(t, `{"id":"a"}`), "--op", "delete", "--wait")
 	require.NotContains(t, ok(t, "--data", data, "scan", "node:T"), `"a"`)
 	require.Equal(t, exit.Invalid, foldline(t, "--data", data, "put", "node:None", write(t, "{}")).code)

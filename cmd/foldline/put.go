@@ -32,6 +32,8 @@ type putView struct {
 	Acked   int64 `json:"acked"`
 	Visible int64 `json:"visible"`
 	Refused int64 `json:"refused"`
+	// Unconfirmed rows have no receipt: they shared a message with a refused one, or its answer was busy or lost.
+	Unconfirmed int64 `json:"unconfirmed"`
 }
 
 func (c *putCmd) Run(ctx context.Context, e *env) error {
@@ -72,14 +74,19 @@ func (c *putCmd) Run(ctx context.Context, e *env) error {
 }
 
 func (c *putCmd) report(e *env, p feed.Progress) error {
+	unconfirmed := p.Sent - p.Acked - p.Refused
 	if c.JSON {
-		return writeJSON(e.stdout, putView{Sent: p.Sent, Acked: p.Acked, Visible: p.Visible, Refused: p.Refused})
+		return writeJSON(e.stdout, putView{Sent: p.Sent, Acked: p.Acked, Visible: p.Visible, Refused: p.Refused, Unconfirmed: unconfirmed})
 	}
 	visible := ""
 	if c.Wait {
 		visible = fmt.Sprintf(", %d visible", p.Visible)
 	}
-	_, err := fmt.Fprintf(e.stdout, "%d rows sent, %d durable%s, %d refused\n", p.Sent, p.Acked, visible, p.Refused)
+	rest := ""
+	if unconfirmed > 0 {
+		rest = fmt.Sprintf(", %d without a receipt", unconfirmed)
+	}
+	_, err := fmt.Fprintf(e.stdout, "%d rows sent, %d durable%s, %d refused%s\n", p.Sent, p.Acked, visible, p.Refused, rest)
 	return err
 }
 

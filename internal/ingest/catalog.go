@@ -29,8 +29,9 @@ type catalog struct {
 	lost    atomic.Bool // the lane has another owner
 
 	mu         sync.Mutex // held during a resolve: one at a time
-	lastForced time.Time  // end of the last resolve because of an unknown table
-	forcedCost time.Duration
+	forcedCost time.Duration // of the last resolve because of an unknown table
+	forcedLeft float64       // such resolves that may follow at once, as of forcedAt
+	forcedAt   time.Time
 }
 
 // view is one snapshot with its tables compiled.
@@ -104,8 +105,9 @@ func sameDefinition(a, b heads.Table) bool {
 }
 
 // lookup finds a table that takes rows. A table that the view does not have may have been made since: the heads are read
-// once more, at most every UnknownTableInterval and for at most a tenth of the time, and *at is moved on. Only a view
-// that began after the message arrived can say for sure that there is no such table; otherwise the answer is busy.
+// once more and *at is moved on; in the long run at most every UnknownTableInterval and for at most a tenth of the time, after
+// a pause forcedBurst times in a row. Only a view that began after the message arrived can say for sure that there is no such
+// table; otherwise the answer is busy.
 func (c *catalog) lookup(ctx context.Context, at **view, key string, arrived time.Time) (*rows.Table, error) {
 	t, ok := (*at).tables[key]
 	if !ok && (*at).since.Before(arrived) {
@@ -128,8 +130,7 @@ func (c *catalog) refreshFor(ctx context.Context, arrived time.Time) (*view, err
 	if v := c.current.Load(); !v.since.Before(arrived) {
 		return v, nil
 	}
-	pause := max(c.o.UnknownTableInterval, 10*c.forcedCost)
-	if wait := pause - time.Since(c.lastForced); wait > 0 {
+	if wait := c.forcedPause(); wait > 0 {
 		return nil, &envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeSchemasStale, Row: envelope.NoRow,
 			Reason: "no such table is known, and the heads were read a moment ago", RetryAfter: wait}
 	}
@@ -137,12 +138,28 @@ func (c *catalog) refreshFor(ctx context.Context, arrived time.Time) (*view, err
 	defer cancel()
 	started := time.Now()
 	v, err := c.resolveLocked(ctx)
-	c.lastForced, c.forcedCost = time.Now(), time.Since(started)
+	c.forcedCost, c.forcedLeft = time.Since(started), c.forcedLeft-1
 	if err != nil {
 		return nil, &envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeSchemasStale, Row: envelope.NoRow,
 			Reason: "no such table is known, and the heads cannot be read", RetryAfter: c.o.UnknownTableInterval}
 	}
 	return v, nil
+}
+
+// forcedBurst is how many reads of the heads unknown tables may cause in a row: whoever tries a few names by hand hears of
+// each at once that there is none.
+const forcedBurst = 8
+
+// forcedPause is how long the next read of the heads because of an unknown table has to wait.
+func (c *catalog) forcedPause() time.Duration {
+	pause := max(c.o.UnknownTableInterval, 10*c.forcedCost)
+	now := time.Now()
+	c.forcedLeft = min(forcedBurst, c.forcedLeft+float64(now.Sub(c.forcedAt))/float64(pause))
+	c.forcedAt = now
+	if c.forcedLeft >= 1 {
+		return 0
+	}
+	return max(time.Millisecond, time.Duration((1-c.forcedLeft)*float64(pause)))
 }
 
 // admit refuses a table that takes no rows.
