@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
@@ -99,11 +100,31 @@ func (in *Ingester) drained(work context.Context) {
 
 // flush hands the last replies to the server.
 func (in *Ingester) flush() error {
-	err := in.o.Conn.FlushTimeout(in.o.DrainTimeout)
-	if errors.Is(err, nats.ErrConnectionClosed) {
-		return nil
+	err := flush(in.o.Conn, in.o.DrainTimeout)
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, errNoServer) {
+		return nil // the producers will retry
 	}
 	return err
+}
+
+// errNoServer says that a stop has nobody to hand anything to.
+var errNoServer = errors.New("ingest: not connected to NATS")
+
+// flushStep is how soon a flush notices that its server has gone away.
+const flushStep = 100 * time.Millisecond
+
+// flush waits until the server has everything that was sent, for at most limit, and gives up at once when there is no server: one that
+// comes back later would be too late for a process that stops.
+func flush(conn *nats.Conn, limit time.Duration) error {
+	for deadline := time.Now().Add(limit); ; {
+		if !conn.IsConnected() && !conn.IsClosed() {
+			return errNoServer
+		}
+		err := conn.FlushTimeout(flushStep)
+		if !errors.Is(err, nats.ErrTimeout) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // Ready is nil while requests are served, else the reason why not.
@@ -112,7 +133,7 @@ func (in *Ingester) Ready() error {
 		return *reason
 	}
 	if !in.o.Conn.IsConnected() {
-		return errors.New("ingest: not connected to NATS")
+		return errNoServer
 	}
 	status, err := in.o.Log.Status(context.Background())
 	if err != nil {

@@ -88,7 +88,7 @@ func (k *intake) drain(conn *nats.Conn, limit time.Duration) error {
 			return err
 		}
 	}
-	return conn.FlushTimeout(limit)
+	return flush(conn, limit)
 }
 
 // take admits a message and adds it to the chunk, or answers busy.

@@ -38,6 +38,7 @@ type Options struct {
 // Lease is a held lease.
 type Lease struct {
 	o        Options
+	nc       *nats.Conn
 	kv       jetstream.KeyValue
 	revision uint64
 	renewed  atomic.Pointer[time.Time] // when the last renewal that succeeded was begun
@@ -53,7 +54,7 @@ func Acquire(ctx context.Context, nc *nats.Conn, o Options, waiting func(owner s
 	if err != nil {
 		return nil, bucketError(ctx, o.Bucket, err)
 	}
-	l := &Lease{o: o, kv: kv}
+	l := &Lease{o: o, nc: nc, kv: kv}
 	for {
 		seen, err := l.take(ctx)
 		if err == nil {
@@ -212,10 +213,14 @@ func (l *Lease) settle(ctx context.Context) error {
 	return nil
 }
 
-// Release gives the lease up at once, for a clean stop. It does nothing when the lease was lost.
+// Release gives the lease up at once, for a clean stop. It does nothing when the lease was lost, or when no server can be told:
+// it lapses then.
 func (l *Lease) Release(ctx context.Context) error {
+	if !l.nc.IsConnected() {
+		return nil
+	}
 	err := l.kv.Delete(ctx, l.o.Key, jetstream.LastRevision(l.revision))
-	if errors.Is(err, jetstream.ErrKeyExists) {
+	if errors.Is(err, jetstream.ErrKeyExists) || !l.nc.IsConnected() {
 		return nil
 	}
 	return err
