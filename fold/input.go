@@ -97,12 +97,15 @@ func (c chunk) origin(row uint32) publisher.Origin {
 	}
 }
 
-// rowInEntry counts from the first row of the entry, over its tables in stored order.
+// rowInEntry counts from the first row of the entry, over its tables by their ids: the stored order depends on what other entries
+// share the value, and whoever knows the entry alone has to come to the same number.
 func (c chunk) rowInEntry(entry, row uint32) uint32 {
-	n := uint32(0)
-	for part := range c.batch.Tables[:c.part] {
-		from, to := entryRows(c.batch.Tables[part].Entry, entry)
-		n += uint32(to - from)
+	n, own := uint32(0), c.table().Table
+	for part := range c.batch.Tables {
+		if t := &c.batch.Tables[part]; t.Table < own {
+			from, to := entryRows(t.Entry, entry)
+			n += uint32(to - from)
+		}
 	}
 	from, _ := entryRows(c.table().Entry, entry)
 	return n + row - uint32(from)

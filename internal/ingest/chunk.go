@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 
@@ -53,6 +54,19 @@ func (in *Ingester) leave(c *chunk) {
 	in.chunks.Put(c)
 }
 
+// foldLines are the lines of a message's rows in the order in which a fold numbers the rows of an entry: by table id.
+func foldLines(tables []rows.TableRows) []uint32 {
+	byID := slices.Clone(tables)
+	slices.SortFunc(byID, func(a, b rows.TableRows) int { return cmp.Compare(a.Table.ID(), b.Table.ID()) })
+	var lines []uint32
+	for t := range byID {
+		for i := range byID[t].Count {
+			lines = append(lines, uint32(byID[t].Line(i)))
+		}
+	}
+	return lines
+}
+
 // collect makes the entries of a chunk from its decoded batch.
 func (c *chunk) collect(lane uint32, view *view) {
 	c.entries, c.owners = slices.Grow(c.entries, len(c.requests)), slices.Grow(c.owners, len(c.requests))
@@ -70,6 +84,9 @@ func (c *chunk) collect(lane uint32, view *view) {
 		for t := range tables {
 			c.items = append(c.items, wal.Rows{Table: wal.TableID(tables[t].Table.ID()), Record: tables[t].Record,
 				First: tables[t].First, Count: tables[t].Count, Ops: walOps(&tables[t])})
+		}
+		if r.visible > 0 && r.table == "" {
+			r.lines = foldLines(tables)
 		}
 		r.entry.Rows = c.items[from:len(c.items):len(c.items)]
 		c.entries, c.owners = append(c.entries, r.entry), append(c.owners, r)

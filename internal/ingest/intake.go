@@ -34,6 +34,7 @@ type request struct {
 
 	entry   wal.Entry // while it is decoded
 	added   rows.Added
+	lines   []uint32        // of a visible ack: the producer's line of each row as the fold numbers them, nil when they are the same
 	refusal *envelope.Error // instead of the entry
 	receipt envelope.Receipt
 	chunk   *chunk // that the request lives in; nil when it lives alone

@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,10 +91,25 @@ func (w *waiters) reached(ctx context.Context, v *view) {
 	for _, r := range shown {
 		if w.take(r) {
 			r.receipt.State = envelope.StateVisible
-			r.receipt.Rejected = rejected[entryOf(r.receipt)]
+			r.receipt.Rejected = r.inLines(rejected[entryOf(r.receipt)])
 			w.in.acknowledge(r, nil)
 		}
 	}
+}
+
+// inLines names rejected rows by the producer's lines. The list may belong to a retry too.
+func (r *request) inLines(rejected []envelope.Rejected) []envelope.Rejected {
+	if r.lines == nil {
+		return rejected
+	}
+	out := slices.Clone(rejected)
+	for i := range out {
+		if row := out[i].Row; row < len(r.lines) {
+			out[i].Row = int(r.lines[row])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b envelope.Rejected) int { return cmp.Compare(a.Row, b.Row) })
+	return out
 }
 
 // releaseAll answers durable and takes no more.

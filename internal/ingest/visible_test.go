@@ -70,6 +70,33 @@ func TestVisibleListsDeadLetters(t *testing.T) {
 	}
 }
 
+// A receipt names rejected rows by the producer's own lines, whatever tables stand between them and whatever other entries
+// share the sync.
+func TestRejectedRowsAreTheProducersLines(t *testing.T) {
+	l := newLine(t, settings{})
+	l.ack(message("node:Airport", `{"id":"ARN","name":"A"}`))
+	l.ack(message("edge:Flight", `{"src":"ARN","num":1}`))
+	l.fold()
+	mixed := `{"table":"edge:Flight","op":"insert","row":{"src":"ARN","num":2}}` + "\n" +
+		`{"table":"node:Airport","op":"insert","row":{"id":"ARN","name":"B"}}` + "\n" +
+		`{"table":"node:Airport","op":"insert","row":{"id":"GOT","name":"C"}}` + "\n" +
+		`{"table":"edge:Flight","op":"insert","row":{"src":"ARN","num":1}}`
+	for round := range 2 {
+		reply := make(chan envelope.Receipt, 1)
+		msg := message("", mixed, envelope.HeaderAck, envelope.AckVisible, envelope.HeaderMsgID, "mixed")
+		go func() { reply <- l.ack(msg) }()
+		if round == 0 {
+			l.entries(3)
+			l.fold()
+		}
+		r := testkit.Receive(t, "the receipt", reply)
+		require.Equal(t, round == 1, r.Duplicate)
+		require.Len(t, r.Rejected, 2)
+		require.Equal(t, []string{"node:Airport", "edge:Flight"}, []string{r.Rejected[0].Table, r.Rejected[1].Table})
+		require.Equal(t, []int{1, 3}, []int{r.Rejected[0].Row, r.Rejected[1].Row})
+	}
+}
+
 func TestVisibleStaysDurableAtTheDeadline(t *testing.T) {
 	l := newLine(t, settings{})
 	r := testkit.Receive(t, "the receipt", l.wait(`{"id":"ARN","name":"A"}`, envelope.HeaderAckTimeout, "20"))
