@@ -152,7 +152,9 @@ func (l *Log) encode(f *flight) error {
 			return err
 		}
 		if dup {
-			f.dupes++
+			if p.result().Err == nil {
+				f.dupes++
+			}
 			continue
 		}
 		f.entries++
@@ -191,6 +193,10 @@ func (l *Log) assign(p *pending, group **dedupeGroup) (dup bool, err error) {
 			duplicate(p, first)
 			return true, nil
 		}
+	}
+	if p.entry.Known {
+		p.result().Err = ErrUnknownMsgID
+		return true, nil
 	}
 	epoch := Epoch(l.epoch.Load())
 	next := NewSeq(epoch, 1)

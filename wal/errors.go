@@ -27,6 +27,9 @@ var (
 	ErrUnknownOutcome = errors.New("wal: unknown outcome")
 	// ErrMsgIDReused: the message id was used for another body within the window.
 	ErrMsgIDReused = errors.New("wal: message id reused with another body")
+	// ErrUnknownMsgID: an [Entry] that asks for a message id which the window does
+	// not hold. Nothing of it was stored.
+	ErrUnknownMsgID = errors.New("wal: unknown message id")
 	// ErrFenced: the request names another incarnation or epoch than the log's;
 	// read the heads again.
 	ErrFenced = errors.New("wal: fenced")

@@ -209,6 +209,12 @@ func (l *Log) prepare(p *pending, e Entry) error {
 		return fmt.Errorf("wal: message id of %d and trace of %d bytes: %w", len(e.MsgID), len(e.Trace), ErrTooLarge)
 	}
 	p.entry, p.bytes = e, entryOverhead+int64(2*len(e.MsgID)+len(e.Trace))
+	if e.Known {
+		if e.MsgID == "" || len(e.Rows) > 0 {
+			return wrapf(ErrInvalid, "wal: a question for a message id has an id and no rows")
+		}
+		return nil
+	}
 	p.schemas = p.one[:]
 	if len(e.Rows) != 1 {
 		p.schemas = make([]*schemaState, len(e.Rows))

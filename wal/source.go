@@ -41,6 +41,10 @@ type Entry struct {
 	// Rows has at least one item with at least one row; all items of one table
 	// have the same schema.
 	Rows []Rows
+	// Known makes it a question: whether MsgID is known. It has no Rows and stores
+	// nothing; the answer is the receipt of the first copy, after that one's sync,
+	// or [ErrUnknownMsgID].
+	Known bool
 }
 
 // Receipt is what an ack carries.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/envelope/rows"
 	"github.com/foldline/foldline/wal"
 )
@@ -74,6 +75,11 @@ func (c *chunk) collect(lane uint32, view *view) {
 	for i := range c.requests {
 		r := &c.requests[i]
 		if r.refusal != nil {
+			// It may be a retry of what was good when its table was another one: that one's receipt stands.
+			if r.asked = r.entry.MsgID != "" && r.refusal.Class == envelope.ClassInvalid; r.asked {
+				r.entry.Known = true
+				c.entries, c.owners = append(c.entries, r.entry), append(c.owners, r)
+			}
 			continue
 		}
 		tables, from := c.batch.Tables(r.added), len(c.items)

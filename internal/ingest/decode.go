@@ -55,13 +55,11 @@ func (in *Ingester) decode(d *rows.Decoder, r *request, lookup rows.Lookup) erro
 		return err
 	}
 	in.startSpan(r)
-	if r.added, err = d.Add(m, lookup); err != nil {
-		return err
-	}
 	if r.entry.MsgID != "" {
 		r.entry.Digest = digest(m)
 	}
-	return nil
+	r.added, err = d.Add(m, lookup)
+	return err
 }
 
 // atHand tells whether a chunk can be decoded without a look at the heads.

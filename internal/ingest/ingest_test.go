@@ -105,6 +105,23 @@ func TestCrashC2C6RepeatedMessageHasOneEffect(t *testing.T) {
 	require.Equal(t, envelope.CodeMsgIDReused, e.Code, "the operation is a part of what the message says")
 }
 
+// A retry gets its first receipt also when its body would be refused by now, as after a change of the table or of a limit; without
+// a first copy, or with another body, it is refused.
+func TestRetryOfWhatIsRefusedByNow(t *testing.T) {
+	l := newLine(t, settings{})
+	body := `{"id":"ARN","name":"A"}`
+	first := l.ack(message("node:Airport", body, envelope.HeaderMsgID, "m1"))
+	require.NoError(t, l.end())
+	l.run(settings{options: func(o *ingest.Options) { o.Limits.KeyBytes = 2 }})
+	bad := `{"id":"ARN"}`
+	require.ErrorIs(t, l.refusal(message("node:Airport", body, envelope.HeaderMsgID, "m2")), envelope.ErrInvalid, "no first copy")
+	require.ErrorIs(t, l.refusal(message("node:Airport", body)), envelope.ErrInvalid, "no id")
+	again := l.ack(message("node:Airport", body, envelope.HeaderMsgID, "m1"))
+	require.True(t, again.Duplicate)
+	require.Equal(t, first.Seq, again.Seq)
+	require.Equal(t, envelope.CodeMsgIDReused, l.refusal(message("node:Airport", bad, envelope.HeaderMsgID, "m1")).Code)
+}
+
 // An ack costs no request to the store (architecture, section 6).
 func TestAcksAskTheStoreNothing(t *testing.T) {
 	l := newLine(t, settings{})

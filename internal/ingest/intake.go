@@ -36,6 +36,7 @@ type request struct {
 	added   rows.Added
 	lines   []uint32        // of a visible ack: the producer's line of each row as the fold numbers them, nil when they are the same
 	refusal *envelope.Error // instead of the entry
+	asked   bool            // the log is asked whether the message id is known before the refusal is sent
 	receipt envelope.Receipt
 	chunk   *chunk // that the request lives in; nil when it lives alone
 }

@@ -111,8 +111,8 @@ func (o *order) decoded(c *chunk, submit func(*chunk)) {
 // submit hands a chunk's entries to the log. Their answers come from the log's callback, after the sync (W1).
 func (in *Ingester) submit(ctx context.Context, c *chunk) {
 	for i := range c.requests {
-		if c.requests[i].refusal != nil {
-			in.replies.add(&c.requests[i])
+		if r := &c.requests[i]; r.refusal != nil && !r.asked {
+			in.replies.add(r)
 		}
 	}
 	for entries, owners := c.entries, c.owners; len(entries) > 0; {
@@ -157,10 +157,13 @@ func (in *Ingester) refuseAll(requests []*request, err error) {
 func (in *Ingester) settle(requests []*request, results []wal.Result) {
 	for i, r := range requests {
 		receipt := &results[i].Receipt
-		if results[i].Err != nil {
-			r.refusal = logRefusal(results[i].Err)
+		if err := results[i].Err; err != nil {
+			if !r.asked || !errors.Is(err, wal.ErrUnknownMsgID) {
+				r.refusal = logRefusal(err)
+			}
 			continue
 		}
+		r.refusal = nil
 		r.receipt = envelope.Receipt{
 			Graph: in.o.Graph, Lane: receipt.Lane, Incarnation: receipt.Incarnation, Epoch: uint64(receipt.Epoch),
 			Seq: uint64(receipt.Seq), Rows: receipt.Rows, Dropped: r.added.Dropped, Duplicate: receipt.Duplicate,
