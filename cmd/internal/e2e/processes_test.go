@@ -28,11 +28,18 @@ type cluster struct {
 // startCluster starts the server; the processes are started by the test, and then the producers.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	s := testkit.StartNATS(t)
-	nc := testkit.ConnectNATS(t, s, nats.MaxReconnects(-1))
+	return newCluster(t, testkit.StartNATS(t).ClientURL())
+}
+
+// newCluster is a line on a server that the test has started.
+func newCluster(t *testing.T, url string) *cluster {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
 	c, err := client.New(nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithRetryFor(5*time.Minute))
 	require.NoError(t, err)
-	l := &cluster{t: t, url: s.ClientURL(), data: t.TempDir(), client: c}
+	l := &cluster{t: t, url: url, data: t.TempDir(), client: c}
 	l.store = openGraph(t, childPlan{Data: l.data}.root())
 	return l
 }

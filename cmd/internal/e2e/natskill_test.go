@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/internal/testkit"
+)
+
+// serverKills is how often the server dies in the test below.
+const serverKills = 50
+
+// report C04, report C09: the NATS server, a process of its own, is killed and started again over and over under load. After each time
+// acks and publishes go on without anybody's help (no subscription stays dead, no counter of outstanding messages fills up), and
+// in the end every acknowledged row is there exactly once.
+func TestServerProcessKilled(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartNATSProcess(t)
+	l := newCluster(t, server.URL())
+	s := &supervised{cluster: l, running: map[string]*child{}}
+	s.keep(folderChild)
+	l.produce()
+	s.keep(ingesterChild)
+	for round := range serverKills {
+		acks, fold := l.producers.acks.Load(), l.fold()
+		testkit.WaitFor(t, "acks after the server came back", func() bool {
+			s.keep(folderChild)
+			s.keep(ingesterChild)
+			l.producers.healthy(t)
+			// Publishes are waited for now and then only, so that the server also dies before, during and soon after one.
+			return l.producers.acks.Load() > acks && (round%5 != 0 || l.fold() > fold)
+		})
+		server.KillAndRestart()
+	}
+	t.Logf("%d acks, %d of retries; processes started again: %d", l.producers.acks.Load(), l.producers.duplicates.Load(), s.restarts)
+	l.finish()
+	for _, program := range []string{ingesterChild, folderChild} {
+		s.running[program].stop(t)
+	}
+}
+
+// supervised starts a process again that has ended because it could not renew its lease in time, as an init system would. Any other
+// end fails the test.
+type supervised struct {
+	*cluster
+	running  map[string]*child
+	restarts int
+}
+
+func (s *supervised) keep(program string) {
+	s.t.Helper()
+	c := s.running[program]
+	if c != nil && !c.ended() {
+		return
+	}
+	if c != nil {
+		require.True(s.t, strings.Contains(c.log.String(), "lease: lost"), "%s ended: %s", program, c.log)
+		s.restarts++
+	}
+	s.running[program] = s.start(program, kill{})
+}
