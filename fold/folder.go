@@ -40,6 +40,9 @@ type Folder struct {
 	// pausing is a table whose pause has begun and whose rows are still folded, 0 when there is none.
 	pausing heads.TableID
 
+	// seen is the newest manifest version that was read or published.
+	seen uint64
+
 	// marks are the lanes as the last look found them; Run's goroutine only.
 	marks []laneMark
 }
@@ -79,6 +82,10 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: refresh: %w", err)
 	}
+	if snap.Version < f.seen {
+		return Report{}, heads.WentBack(snap.Version, f.seen)
+	}
+	f.seen = snap.Version
 	if snap, err = f.endPauses(ctx, snap); err != nil {
 		return Report{}, fmt.Errorf("fold: end a pause: %w", err)
 	}
@@ -123,6 +130,7 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: publish fold %d: %w", prepared.Fold, err)
 	}
+	f.seen = max(f.seen, published.Snapshot.Version)
 	f.opts.Step("published")
 	f.remember(published.Tables)
 	now, totals := f.opts.Clock(), sum(tables)

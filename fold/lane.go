@@ -48,9 +48,11 @@ func (l *laneCut) ready(st wal.Status) error {
 	case st.Epoch != l.epoch:
 		return fmt.Errorf("%w: the log is at epoch %d, the graph at %d", wal.ErrFenced, st.Epoch, l.epoch)
 	case st.ReleasedThrough > l.previous:
-		return &wal.RangeError{Err: wal.ErrReleased, From: l.previous, To: st.ReleasedThrough}
+		return fmt.Errorf("the log was released beyond the heads, whose newest versions are missing: %w",
+			&wal.RangeError{Err: wal.ErrReleased, From: l.previous, To: st.ReleasedThrough})
 	case st.SyncedThrough < l.previous:
-		return &wal.RangeError{Err: wal.ErrGap, From: st.SyncedThrough, To: l.previous}
+		return fmt.Errorf("the log ends below the heads, so it was restored from an older copy: %w",
+			&wal.RangeError{Err: wal.ErrGap, From: st.SyncedThrough, To: l.previous})
 	}
 	l.synced, l.backlog = st.SyncedThrough, st.Bytes
 	return nil

@@ -22,6 +22,16 @@ var (
 	ErrNotFound = errors.New("heads: not found")
 )
 
+// ErrWentBack: the newest version of the manifest is older than one that was read before. Somebody removed the newest ones, or
+// restored the graph from an older copy. Class corrupt.
+var ErrWentBack = fmt.Errorf("%w: its newest version is missing", ErrCorrupt)
+
+// WentBack is [ErrWentBack] with the newest version now and the one that was read before.
+func WentBack(now, before uint64) error {
+	return fmt.Errorf("%w: %s is at version %d and was at %d; put the missing versions back, or start the folder again, which completes the last recorded fold",
+		ErrWentBack, ManifestPath, now, before)
+}
+
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
 }

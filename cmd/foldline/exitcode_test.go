@@ -49,7 +49,7 @@ func TestExitCodesOfSettings(t *testing.T) {
 		"foreign address":    {args: []string{"--http-listen", "192.0.2.1:9"}, code: exit.Invalid, says: "http.listen"},
 		"wrong password":     {args: []string{"--nats-url", secured.ClientURL()}, code: exit.Invalid, says: "nats.url"},
 		"no creds":           {args: []string{"--nats-creds", "none.creds"}, code: exit.Invalid, says: "nats.creds"},
-		"no JetStream":       {programs: []string{"folder"}, args: []string{"--nats-url", bare.ClientURL()}, code: exit.Invalid, says: "start it with -js"},
+		"no JetStream":       {args: []string{"--nats-url", bare.ClientURL()}, code: exit.Invalid, says: "start it with -js"},
 	} {
 		for _, program := range []string{"ingester", "folder"} {
 			if c.programs != nil && !slices.Contains(c.programs, program) {

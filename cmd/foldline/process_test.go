@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -73,6 +74,45 @@ func (p *process) ended() bool {
 	default:
 		return false
 	}
+}
+
+// line is ingester and folder as processes on one server and directory.
+type line struct {
+	dir              string
+	flags            []string
+	ingester, folder *process
+}
+
+const thingTable = "tables: [{table: node:T, columns: [{name: id, type: string}, {name: n, type: int64, nullable: true}]}]\n"
+
+// startLine starts both and waits until they serve.
+func startLine(t *testing.T) *line {
+	t.Helper()
+	l := &line{dir: t.TempDir()}
+	config := filepath.Join(l.dir, "foldline.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(thingTable), 0o644))
+	l.flags = []string{"--nats-url", testkit.StartNATS(t).ClientURL(), "--root", filepath.Join(l.dir, "graph"), "--config", config}
+	l.startFolder(t)
+	l.startIngester(t)
+	return l
+}
+
+func (l *line) startFolder(t *testing.T) {
+	t.Helper()
+	l.folder = start(t, "folder", l.flags...)
+	l.folder.says(t, "folder epoch claimed")
+}
+
+func (l *line) startIngester(t *testing.T) {
+	t.Helper()
+	l.ingester = start(t, "ingester", append(l.flags, "--wal-dir", filepath.Join(l.dir, "wal"))...)
+	l.ingester.says(t, "serving writes")
+}
+
+// put sends one row and waits until it is visible.
+func (l *line) put(t *testing.T, row string) {
+	t.Helper()
+	ok(t, append(l.flags, "put", "node:T", write(t, row), "--wait")...)
 }
 
 func modified(t *testing.T, path string) time.Time {

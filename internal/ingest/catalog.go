@@ -71,7 +71,7 @@ func (c *catalog) resolveLocked(ctx context.Context) (*view, error) {
 	}
 	old := c.current.Load()
 	if old != nil && old.snapshot.Version > snapshot.Version {
-		return old, nil
+		return nil, heads.WentBack(snapshot.Version, old.snapshot.Version)
 	}
 	v := &view{snapshot: snapshot, since: started, tables: make(map[string]*table, len(snapshot.Tables))}
 	for _, def := range snapshot.Tables {

@@ -21,7 +21,7 @@ var (
 
 // fatal tells whether an error of the watcher ends the ingester: what an operator or a successor has to settle.
 func fatal(err error) bool {
-	for _, reason := range []error{ErrFenced, ErrLogBehind, ErrGraphBehind, ErrWrongGraph, heads.ErrFormat, heads.ErrNoGraph} {
+	for _, reason := range []error{ErrFenced, ErrLogBehind, ErrGraphBehind, ErrWrongGraph, heads.ErrFormat, heads.ErrNoGraph, heads.ErrWentBack} {
 		if errors.Is(err, reason) {
 			return true
 		}
