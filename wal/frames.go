@@ -54,11 +54,12 @@ type wireRequest struct {
 	After    Seq    `json:"after,string"`
 	Through  Seq    `json:"through,string"`
 	MaxBytes int64  `json:"max_bytes"`
+	Inside   bool   `json:"inside,omitempty"`
 }
 
 func (w wireRequest) read() ReadRequest {
 	r := ReadRequest{
-		Incarnation: w.Inc, Epoch: Epoch(w.Epoch), After: w.After, Through: w.Through, MaxBytes: maxReplyBytes,
+		Incarnation: w.Inc, Epoch: Epoch(w.Epoch), After: w.After, Through: w.Through, MaxBytes: maxReplyBytes, Inside: w.Inside,
 	}
 	if w.MaxBytes > 0 {
 		r.MaxBytes = min(w.MaxBytes, maxReplyBytes)

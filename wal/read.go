@@ -77,11 +77,14 @@ func (l *Log) iterate(ctx context.Context, it *pebble.Iterator, req ReadRequest,
 		if err != nil {
 			return false, err
 		}
+		if req.Inside && prev == req.After && v.header.Prev < prev {
+			prev = v.header.Prev
+		}
 		if v.header.Prev != prev {
 			return false, &RangeError{Err: ErrGap, From: prev, To: v.header.First - 1}
 		}
 		bytes += int64(len(v.data))
-		if req.MaxBytes > 0 && bytes > req.MaxBytes && prev != req.After {
+		if req.MaxBytes > 0 && bytes > req.MaxBytes && bytes > int64(len(v.data)) {
 			return false, nil
 		}
 		if !yield(v, nil) {

@@ -143,7 +143,7 @@ func (rd *remoteRead) exchange(ctx context.Context) (done bool, err error) {
 func (rd *remoteRead) ask(inbox string) error {
 	w := wireRequest{
 		V: wireVersion, Inc: rd.req.Incarnation, Epoch: uint64(rd.req.Epoch),
-		After: rd.after, Through: rd.req.Through, MaxBytes: maxReplyBytes,
+		After: rd.after, Through: rd.req.Through, MaxBytes: maxReplyBytes, Inside: rd.inside(),
 	}
 	if rd.req.MaxBytes > 0 {
 		w.MaxBytes = min(maxReplyBytes, max(1, rd.req.MaxBytes-rd.bytes))
@@ -209,6 +209,9 @@ func (rd *remoteRead) give(last Seq, data []byte) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if rd.inside() && b.Prev < rd.after && rd.after < b.Last {
+		rd.after = b.Prev
+	}
 	if b.Prev != rd.after {
 		b.Release()
 		if b.Prev < rd.after {
@@ -221,6 +224,9 @@ func (rd *remoteRead) give(last Seq, data []byte) (done bool, err error) {
 	rd.stopped = !rd.yield(b, nil)
 	return rd.through != 0 && rd.after >= rd.through, nil
 }
+
+// inside tells whether the next value may begin at or before the one that is read after: only the first one.
+func (rd *remoteRead) inside() bool { return rd.req.Inside && rd.bytes == 0 }
 
 func (rd *remoteRead) end(msg *nats.Msg) (done bool, err error) {
 	synced, err := ParseSeq(msg.Header.Get(headerSynced))

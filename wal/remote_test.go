@@ -211,3 +211,34 @@ func TestForeignFormatOnTheWire(t *testing.T) {
 		require.Equal(t, code, reply.Header.Get(headerError), body)
 	}
 }
+
+// TestReadFromInsideAValue: who looks may begin anywhere and is given the value around it; who folds must not, for it would fold
+// entries twice.
+func TestReadFromInsideAValue(t *testing.T) {
+	nc := startNATS(t)
+	r := openLog(t, testOptions(vfs.NewMem()))
+	subjects := serve(t, nc, r.Log)
+	answered := make(chan int, 8)
+	_, err := r.AppendAll(t.Context(), sharedEntries(8), func(_ int, results []Result) { answered <- len(results) })
+	require.NoError(t, err)
+	for n := 0; n < 8; n += <-answered {
+	}
+	r.put(entryOf("last", 9, 1))
+	for name, s := range map[string]Source{"near": r.Log, "far": NewRemote(nc, subjects, RemoteOptions{})} {
+		t.Run(name, func(t *testing.T) {
+			whole := readAll(t, s, r.requestAll(0))
+			require.Equal(t, NewSeq(1, 8), whole[0].Last, "one value of eight")
+			req := r.requestAll(NewSeq(1, 5))
+			for _, err := range s.Read(t.Context(), req) {
+				require.Error(t, err)
+			}
+			req.Inside = true
+			got := readAll(t, s, req)
+			require.Len(t, got, 2)
+			requireSameBatch(t, whole[0], got[0])
+			requireSameBatch(t, whole[1], got[1])
+			req.After = NewSeq(1, 8)
+			require.Len(t, readAll(t, s, req), 1)
+		})
+	}
+}

@@ -97,6 +97,9 @@ type ReadRequest struct {
 	Epoch       Epoch
 	// After is a value boundary (a batch's Last, or 0 for the beginning).
 	After Seq
+	// Inside lets After lie inside a value, which is then the first one given, whole;
+	// without it that is a gap. It is for those who look, not for those who fold.
+	Inside bool
 	// Through bounds the read; a value that ends above it is not given. Zero
 	// means up to the synced-through mark, which bounds every read anyway.
 	Through Seq

@@ -183,7 +183,7 @@ func TestWALDumpWhileTheOwnerReleases(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, log.Release(t.Context(), wal.NewSeq(1, 3)))
 	var got []wal.Seq
-	for b, err := range unreleased(t.Context(), log, s) {
+	for b, err := range unreleased(t.Context(), log, s, 0) {
 		require.NoError(t, err)
 		got = append(got, b.Last)
 		d := &dumper{cmd: &walDumpCmd{}, heads: &heads.Snapshot{Tables: []heads.Table{{ID: 7, Key: "node:Seven"}}}}

@@ -64,7 +64,7 @@ func (c *walDumpCmd) Run(ctx context.Context, e *env) error {
 			cut, _ := d.heads.Cut(s.Lane, s.Incarnation)
 			c.After = max(c.After, cut.Through)
 		}
-		for b, err := range unreleased(ctx, log, s) {
+		for b, err := range unreleased(ctx, log, s, wal.Seq(c.After)) {
 			if err != nil {
 				return errors.Join(fmt.Errorf("dump lane %d: %w", s.Lane, err), out.Flush())
 			}
@@ -80,13 +80,13 @@ func (c *walDumpCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// unreleased yields what a log holds up to its synced-through mark. Its owner may release while it is read; what is
-// released then is left out.
-func unreleased(ctx context.Context, log wal.Source, s wal.Status) iter.Seq2[*wal.Batch, error] {
+// unreleased yields what a log holds above a sequence and up to its synced-through mark. Its owner may release while it is read;
+// what is released then is left out.
+func unreleased(ctx context.Context, log wal.Source, s wal.Status, above wal.Seq) iter.Seq2[*wal.Batch, error] {
 	return func(yield func(*wal.Batch, error) bool) {
-		end, after := s.SyncedThrough, s.ReleasedThrough
+		end, after := s.SyncedThrough, max(s.ReleasedThrough, above)
 		for after < end {
-			req := wal.ReadRequest{Incarnation: s.Incarnation, Epoch: s.Epoch, After: after, Through: end}
+			req := wal.ReadRequest{Incarnation: s.Incarnation, Epoch: s.Epoch, After: after, Through: end, Inside: true}
 			last, err := readUntilReleased(ctx, log, req, yield)
 			if err == nil {
 				return
