@@ -63,6 +63,7 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 
 // TestUnreleasedBytesAreBounded: the bound holds across a restart, and a
 // release makes room (the size is not counted from zero at open).
+// report C55.
 func TestUnreleasedBytesAreBounded(t *testing.T) {
 	fs := vfs.NewMem()
 	opts := testOptions(fs)
@@ -100,6 +101,7 @@ func TestEntryLimits(t *testing.T) {
 
 // TestLowSpacePushesBack: below the floor producers wait, and go on when space
 // is back, without a restart.
+// report C35.
 func TestLowSpacePushesBack(t *testing.T) {
 	clock, free := newTestClock(), int64(0)
 	opts := testOptions(spaceFS{FS: vfs.NewMem(), free: &free})
@@ -148,6 +150,7 @@ func (s spaceFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 
 // TestFlushErrorsHoldAdmission: when tables cannot be written, the log is not
 // ready and takes nothing; it goes on by itself when they can.
+// report C50.
 func TestFlushErrorsHoldAdmission(t *testing.T) {
 	var full atomic.Bool
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -264,6 +267,7 @@ func TestEpochs(t *testing.T) {
 
 // TestDirectoryIsRefused: a directory that is held, of another graph, of
 // another format or without its identity is refused, named, and left as it is.
+// report C37.
 func TestDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	opts := Options{Dir: dir, Graph: "demo", MinFreeBytes: -1}

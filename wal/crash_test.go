@@ -145,6 +145,7 @@ func (m *crashMonitor) told(id string, r Receipt) {
 
 // TestCrashC1C4C14AtEveryWrite cuts the power before every file operation that
 // changes something: with nothing unsynced left, and with a random part of it.
+// reports C42, C48.
 func TestCrashC1C4C14AtEveryWrite(t *testing.T) {
 	for _, c := range []struct{ percent, every int }{{0, 1}, {50, 2}, {100, 5}} {
 		t.Run(fmt.Sprintf("unsynced=%d%%", c.percent), func(t *testing.T) {

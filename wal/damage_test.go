@@ -138,6 +138,7 @@ func cloneAll(fs *vfs.MemFS) *vfs.MemFS {
 }
 
 // TestEveryFileDamaged flips a bit in each part of each file.
+// report C34.
 func TestEveryFileDamaged(t *testing.T) {
 	base, n := damagedFS(t, 100)
 	found := map[string]map[outcome]int{}
@@ -178,6 +179,7 @@ func outcomeTable(found map[string]map[outcome]int) string {
 // process and after a power cut. The log opens with a prefix of its entries;
 // when an acknowledged one is gone and the mark survived, it does not open
 // before the loss is accepted.
+// reports C33, C41.
 func TestCrashC4TruncatedTails(t *testing.T) {
 	for _, unsynced := range []int{0, 100} {
 		base, n := damagedFS(t, unsynced)

@@ -57,6 +57,7 @@ func requireNoAnswer(t *testing.T, what string, chans ...<-chan answer) {
 
 // TestCrashC7NothingBeforeTheSync holds a sync open: no ack (W1), no reader
 // sees the entry, near or far (W3), and a retry waits for the same sync.
+// report C02.
 func TestCrashC7NothingBeforeTheSync(t *testing.T) {
 	g := newGate()
 	r := openLog(t, testOptions(errorfs.Wrap(vfs.NewMem(), g)))

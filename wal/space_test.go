@@ -11,6 +11,7 @@ import (
 
 // TestReleaseGivesSpaceBack: round after round of entries in and released, what is on disk beside the unreleased bytes
 // stays what Pebble's log takes for its memtables. make bench-space does it with 1 GB a round.
+// report C36.
 func TestReleaseGivesSpaceBack(t *testing.T) {
 	const memTable, roundBytes = 1 << 20, 16 << 20
 	opts := testOptions(nil)

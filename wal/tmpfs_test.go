@@ -30,6 +30,7 @@ func init() {
 	children["tmpfs full"] = func() error { return onTmpfs(fillToTheEnd) }
 }
 
+// report C35.
 func TestDiskFillsUp(t *testing.T) {
 	for _, name := range []string{"tmpfs floor", "tmpfs full"} {
 		t.Run(name, func(t *testing.T) {

@@ -52,6 +52,7 @@ func TestVerifyOfASoundLog(t *testing.T) {
 }
 
 // TestVerifyNamesWhatIsBroken breaks one record at a time behind the log's back.
+// report C163.
 func TestVerifyNamesWhatIsBroken(t *testing.T) {
 	flip := func(db *pebble.DB, key []byte, at int) error {
 		value, closer, err := db.Get(key)
@@ -101,6 +102,7 @@ func TestVerifyNamesWhatIsBroken(t *testing.T) {
 
 // TestVerifyNamesALostTail: looking at a log that ends below its mark is
 // allowed, and says what is lost.
+// report C43.
 func TestVerifyNamesALostTail(t *testing.T) {
 	fs := filledLog(t)
 	var data [markBytes]byte
@@ -118,6 +120,7 @@ func TestVerifyNamesALostTail(t *testing.T) {
 }
 
 // TestReadOnlyIsRefusedWhileTheOwnerRuns: the owner is asked instead.
+// report C37.
 func TestReadOnlyIsRefusedWhileTheOwnerRuns(t *testing.T) {
 	fs := vfs.NewMem()
 	r := openLog(t, testOptions(fs))

@@ -19,6 +19,7 @@ import (
 func contains(b *lockedBuffer, text string) bool { return strings.Contains(b.String(), text) }
 
 // A process ends with the code that the README gives its cause, in one line that names it. Nothing was claimed by then.
+// report C44.
 func TestExitCodesOfSettings(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

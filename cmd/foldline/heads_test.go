@@ -12,6 +12,17 @@ import (
 	"github.com/foldline/foldline/internal/testkit"
 )
 
+// An ingester that is told to stop while its server is away waits for nobody: what is acknowledged is durable, and there is no one to
+// tell. It ends cleanly, not at the limit of a stop.
+func TestStopWithoutServer(t *testing.T) {
+	t.Parallel()
+	l := startLine(t)
+	l.put(t, `{"id":"a","n":1}`)
+	testkit.StopNATS(l.server)
+	r := l.ingester.terminate(t)
+	require.Equal(t, exit.OK, r.code, r.stderr)
+}
+
 // Somebody removes the newest version of the heads under a running line. Whoever has read it ends with an error that names it, and
 // does not go on from the older one; the folder, started again, completes the fold whose record is there, and nothing is lost.
 func TestNewestHeadsRemoved(t *testing.T) {

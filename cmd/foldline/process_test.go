@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/internal/testkit"
@@ -79,6 +80,7 @@ func (p *process) ended() bool {
 // line is ingester and folder as processes on one server and directory.
 type line struct {
 	dir              string
+	server           *server.Server
 	flags            []string
 	ingester, folder *process
 }
@@ -88,10 +90,10 @@ const thingTable = "tables: [{table: node:T, columns: [{name: id, type: string},
 // startLine starts both and waits until they serve.
 func startLine(t *testing.T) *line {
 	t.Helper()
-	l := &line{dir: t.TempDir()}
+	l := &line{dir: t.TempDir(), server: testkit.StartNATS(t)}
 	config := filepath.Join(l.dir, "foldline.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(thingTable), 0o644))
-	l.flags = []string{"--nats-url", testkit.StartNATS(t).ClientURL(), "--root", filepath.Join(l.dir, "graph"), "--config", config}
+	l.flags = []string{"--nats-url", l.server.ClientURL(), "--root", filepath.Join(l.dir, "graph"), "--config", config}
 	l.startFolder(t)
 	l.startIngester(t)
 	return l

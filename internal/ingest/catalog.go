@@ -28,7 +28,7 @@ type catalog struct {
 	current atomic.Pointer[view]
 	lost    atomic.Bool // the lane has another owner
 
-	mu         sync.Mutex // held during a resolve: one at a time
+	mu         sync.Mutex    // held during a resolve: one at a time
 	forcedCost time.Duration // of the last resolve because of an unknown table
 	forcedLeft float64       // such resolves that may follow at once, as of forcedAt
 	forcedAt   time.Time

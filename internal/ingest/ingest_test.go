@@ -50,6 +50,7 @@ func TestRefusalsNameRowFieldAndReason(t *testing.T) {
 	require.Zero(t, status.Entries, "nothing of a refused message is durable")
 }
 
+// reports C69, C70.
 func TestHeadersAndTablesAreChecked(t *testing.T) {
 	l := newLine(t, settings{})
 	good := `{"id":"ARN","name":"A"}`

@@ -161,6 +161,7 @@ func TestFencedIngesterStops(t *testing.T) {
 
 // A log that ends below the published cut was restored from an older copy; a release beyond the cut means that the graph
 // was. Both stop the ingester and name the range.
+// report C43.
 func TestCrashC19RestoredLogOrGraphIsNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*wal.Status)

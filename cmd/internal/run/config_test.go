@@ -65,6 +65,7 @@ func TestNamedFile(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// report C70.
 func TestUnknownKeysAreErrors(t *testing.T) {
 	for file, says := range map[string]string{
 		"grahp: x\n":                              "line 1: grahp: unknown setting; did you mean graph?",
