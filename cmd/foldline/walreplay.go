@@ -58,7 +58,7 @@ func (v *walReplayView) replay(ctx context.Context, e *env, log *inspected, s wa
 	}
 	defer nc.Close()
 	d := &dumper{cmd: &walDumpCmd{Rows: true}, heads: log.heads}
-	for b, err := range unreleased(ctx, log, s) {
+	for b, err := range unreleased(ctx, log, s, 0) {
 		if err != nil {
 			return fmt.Errorf("replay lane %d: %w", s.Lane, err)
 		}
