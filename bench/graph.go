@@ -23,8 +23,9 @@ const (
 	// rowKey is the key of the one row that every table holds: a fold replaces it, so that the tables' own commits cost the same at
 	// every depth, and what grows, if anything does, is the heads.
 	rowKey = "k"
-	// cleanEvery is how many publishes lie between two cleanups of a table, the ordinary one of package lance.
-	cleanEvery = 512
+	// cleanEvery is how many of its own commits lie between two cleanups of a table, the ordinary one of package lance: few, so that a table's folder of
+	// versions, which a commit lists, is as full in a young graph as in an old one.
+	cleanEvery = 8
 )
 
 // graph is a real graph of real tables whose folds are planned here and published by package publisher: every publish is a record, a fenced
