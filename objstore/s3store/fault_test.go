@@ -63,6 +63,17 @@ func TestRequestThatWasNotDoneIsRepeated(t *testing.T) {
 	}
 }
 
+// The answer to a HEAD has no body, so its 409 has no code either.
+func TestConflictWithoutACodeIsRepeated(t *testing.T) {
+	isHead := func(r *http.Request) bool { return r.Method == http.MethodHead }
+	s, p := withFaults(t, isHead, faulthttp.Fault{Before: 409, Code: "OperationAborted"})
+	require.NoError(t, s.Put(t.Context(), "k", []byte("ours")))
+	info, err := s.Stat(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, int64(4), info.Size)
+	require.Equal(t, 2, p.Requests())
+}
+
 // 409 says that nothing was done, so the 412 that follows is a sure refusal.
 func TestConflictThenRefusalIsExists(t *testing.T) {
 	s, _ := withFaults(t, isPut, faulthttp.Fault{Drop: true}, faulthttp.Fault{Before: 409, Code: "ConditionalRequestConflict"})

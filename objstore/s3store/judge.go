@@ -35,7 +35,7 @@ func (j judge) error(err error) (retry.Verdict, error) {
 		// The keys have ended, or were replaced: the repeat has those that the chain finds then.
 		j.credentials.forget()
 		return retry.Untouched, fmt.Errorf("%w: %w", objstore.ErrDenied, err)
-	case "RequestTimeout":
+	case "RequestTimeout", "Conflict": // the latter: a 409 to a HEAD, whose answer has no body to hold a code
 		return retry.Unknown, fmt.Errorf("%w: %w", objstore.ErrBusy, err)
 	case "EntityTooLarge":
 		return retry.Definite, fmt.Errorf("%w: %w", objstore.ErrTooLarge, err)
