@@ -68,7 +68,7 @@ func (g *spaceGuard) check(now time.Time) error {
 // checkCapacity refuses a volume that is smaller than the minimum that has to be free on it: no release would ever help.
 func checkCapacity(fs vfs.FS, dir string, minFree int64) error {
 	usage, err := fs.GetDiskUsage(dir)
-	if err != nil || minFree < 0 || usage.TotalBytes == 0 || int64(usage.TotalBytes) > minFree {
+	if known := err == nil && usage.TotalBytes > 0; !known || minFree < 0 || int64(usage.TotalBytes) > minFree {
 		return nil
 	}
 	return fmt.Errorf("wal: %s is on a file system of %d bytes, and %d bytes have to be free on it; choose a smaller minimum or another directory: %w",

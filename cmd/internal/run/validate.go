@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -109,7 +110,7 @@ func checkListen(address string) error {
 	}
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
-		_, err = net.LookupPort("tcp", port)
+		_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port) // of the system's own table, at once
 	}
 	if err != nil {
 		return fmt.Errorf("%q is not HOST:PORT: %w", address, err)
