@@ -7,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/foldline/foldline/bench"
+	"github.com/foldline/foldline/bench/cmd/internal/program"
 )
 
 type flags struct {
@@ -36,13 +34,7 @@ type flags struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Description("Measures Foldline beside its peers. Without a choice, everything but --space is measured."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.profiled(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	program.Main("bench", "Measures Foldline beside its peers. Without a choice, everything but --space is measured.", &f, func(ctx context.Context) error { return f.profiled(ctx) })
 }
 
 // part is one measurement that can be chosen.
@@ -53,25 +45,24 @@ type part struct {
 }
 
 func (f flags) parts() []part {
-	progress := func(text string) { fmt.Fprintln(os.Stderr, text) }
 	return []part{
 		{f.Ack, "ack", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.Acks(ctx, bench.AckConfig{Dir: dir, Rounds: f.Rounds, For: f.For, InFlight: f.InFlight, Progress: progress})
+			return bench.Acks(ctx, bench.AckConfig{Dir: dir, Rounds: f.Rounds, For: f.For, InFlight: f.InFlight, Progress: program.Progress})
 		}},
 		{f.Pipeline, "pipeline", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.Pipeline(ctx, bench.PipelineConfig{Dir: dir, Rows: f.Rows, Progress: progress})
+			return bench.Pipeline(ctx, bench.PipelineConfig{Dir: dir, Rows: f.Rows, Progress: program.Progress})
 		}},
 		{f.Publish, "publish", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.Requests(ctx, bench.PublishConfig{Dir: dir, Progress: progress})
+			return bench.Requests(ctx, bench.PublishConfig{Dir: dir, Progress: program.Progress})
 		}},
 		{f.S3, "s3", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.S3Publish(ctx, bench.S3Config{Dir: dir, Progress: progress})
+			return bench.S3Publish(ctx, bench.S3Config{Dir: dir, Progress: program.Progress})
 		}},
 		{f.Reopen, "reopen", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.Reopen(ctx, bench.ReopenConfig{Dir: dir, Rounds: f.Rounds, Progress: progress})
+			return bench.Reopen(ctx, bench.ReopenConfig{Dir: dir, Rounds: f.Rounds, Progress: program.Progress})
 		}},
 		{f.Space, "space", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.Space(ctx, bench.SpaceConfig{Dir: dir, Progress: progress})
+			return bench.Space(ctx, bench.SpaceConfig{Dir: dir, Progress: program.Progress})
 		}},
 	}
 }
@@ -106,12 +97,5 @@ func (f flags) run(ctx context.Context) error {
 		}
 		figures = append(figures, found...)
 	}
-	bench.Conditions(ctx, figures, strings.TrimSpace("go run ./bench/cmd/bench "+strings.Join(os.Args[1:], " ")))
-	for _, figure := range figures {
-		fmt.Println(figure)
-	}
-	if f.Summary == "" {
-		return nil
-	}
-	return bench.Record(f.Summary, figures)
+	return program.Report(ctx, figures, strings.TrimSpace("go run ./bench/cmd/bench "+strings.Join(os.Args[1:], " ")), f.Summary)
 }

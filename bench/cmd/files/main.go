@@ -4,13 +4,9 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/foldline/foldline/bench"
+	"github.com/foldline/foldline/bench/cmd/internal/program"
 )
 
 type flags struct {
@@ -24,29 +20,16 @@ type flags struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Description("Measures data files beside pylance."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "files:", err)
-		os.Exit(1)
-	}
+	program.Main("files", "Measures data files beside pylance.", &f, func(ctx context.Context) error { return f.run(ctx) })
 }
 
 func (f flags) run(ctx context.Context) error {
 	figures, err := bench.Files(ctx, bench.FilesConfig{
 		Dir: f.Dir, Ours: f.Ours, Python: f.Python, Script: f.Script, Rounds: f.Rounds,
-		Progress: func(text string) { fmt.Fprintln(os.Stderr, text) },
+		Progress: program.Progress,
 	})
 	if err != nil {
 		return err
 	}
-	bench.Conditions(ctx, figures, "make bench-files")
-	for _, figure := range figures {
-		fmt.Println(figure)
-	}
-	if f.Summary == "" {
-		return nil
-	}
-	return bench.Record(f.Summary, figures)
+	return program.Report(ctx, figures, "make bench-files", f.Summary)
 }

@@ -6,12 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/foldline/foldline/bench"
+	"github.com/foldline/foldline/bench/cmd/internal/program"
 )
 
 type flags struct {
@@ -29,18 +27,12 @@ type flags struct {
 
 func main() {
 	var f flags
-	kong.Parse(&f, kong.Description("Measures publishes and cold resolves at several depths of history."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := f.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "heads:", err)
-		os.Exit(1)
-	}
+	program.Main("heads", "Measures publishes and cold resolves at several depths of history.", &f, func(ctx context.Context) error { return f.run(ctx) })
 }
 
 func (f flags) run(ctx context.Context) error {
 	c := bench.HeadsConfig{Dir: f.Dir, Build: f.Build, Tables: f.Tables, Depths: f.Depths, Touched: f.Touched, Window: f.Window, Rounds: f.Rounds, Keep: f.Keep,
-		Progress: func(text string) { fmt.Fprintln(os.Stderr, text) }}
+		Progress: program.Progress}
 	cells, err := bench.Heads(ctx, c)
 	if err != nil {
 		return err
@@ -51,21 +43,15 @@ func (f flags) run(ctx context.Context) error {
 		return err
 	}
 	figures = append(figures, disjoint)
-	bench.Conditions(ctx, figures, command(os.Args[1:]))
-	for _, figure := range figures {
-		fmt.Println(figure)
+	if err := program.Report(ctx, figures, command(os.Args[1:]), f.Summary); err != nil {
+		return err
 	}
-	if f.Page != "" {
-		first := figures[0]
-		page := bench.HeadsTable(c, cells, fmt.Sprintf("`%s`, commit %s, %s.", first.Command, first.Commit, first.Machine))
-		if err := os.WriteFile(f.Page, []byte(page), 0o644); err != nil {
-			return err
-		}
-	}
-	if f.Summary == "" {
+	if f.Page == "" {
 		return nil
 	}
-	return bench.Record(f.Summary, figures)
+	first := figures[0]
+	page := bench.HeadsTable(c, cells, fmt.Sprintf("`%s`, commit %s, %s.", first.Command, first.Commit, first.Machine))
+	return os.WriteFile(f.Page, []byte(page), 0o644)
 }
 
 // command is what repeats the run: the target of the Makefile, whose build directory has another name each time, or this program.
