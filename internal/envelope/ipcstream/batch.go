@@ -79,7 +79,7 @@ func (r *reader) open(t flatTable, body []byte) (*batch, error) {
 // spend counts bytes of buffers against the limit.
 func (r *reader) spend(n int) error {
 	if n > r.budget {
-		return fmt.Errorf("more than %d bytes of data", r.limits.Bytes)
+		return tooLarge(r.limits.Bytes, "bytes of data")
 	}
 	r.budget -= n
 	return nil
@@ -225,7 +225,7 @@ func (b *batch) structs(c *column, v values) (arrow.ArrayData, error) {
 func (b *batch) fixedList(c *column, t *arrow.FixedSizeListType, v values) (arrow.ArrayData, error) {
 	size := int64(t.Len()) * int64(v.length)
 	if size > int64(b.r.limits.Bytes) {
-		return nil, fmt.Errorf("%d elements", size)
+		return nil, tooLarge(b.r.limits.Bytes, "elements")
 	}
 	child, err := b.column(&c.children[0], int(size))
 	if err != nil {

@@ -46,8 +46,8 @@ func (r *reader) decompress(c codec, data []byte) ([]byte, error) {
 		size = int64(len(data))
 		c = func(data []byte, _ int) ([]byte, error) { return bytes.Clone(data), nil }
 	}
-	if size < 0 || size > int64(r.budget) {
-		return nil, fmt.Errorf("a buffer of %d bytes uncompressed, %d may still come", size, r.budget)
+	if size < 0 {
+		return nil, fmt.Errorf("a buffer of %d bytes uncompressed", size)
 	}
 	if err := r.spend(int(size)); err != nil {
 		return nil, err

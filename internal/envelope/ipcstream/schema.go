@@ -65,10 +65,10 @@ func (r *schemaReader) read(t flatTable) ([]column, error) {
 func (r *schemaReader) vector(t flatTable, slot, depth int) ([]column, error) {
 	at, n := t.vector(slot, 4)
 	if r.fields += n; r.fields > r.limits.Columns {
-		return nil, fmt.Errorf("more than %d columns", r.limits.Columns)
+		return nil, tooLarge(r.limits.Columns, "columns")
 	}
-	if depth > r.limits.Nesting {
-		return nil, fmt.Errorf("nested deeper than %d", r.limits.Nesting)
+	if n > 0 && depth > r.limits.Nesting {
+		return nil, fmt.Errorf("%w: nested deeper than %d", ErrTooDeep, r.limits.Nesting)
 	}
 	columns := make([]column, 0, n)
 	for i := range n {
@@ -85,7 +85,7 @@ func (r *schemaReader) column(t flatTable, depth int) (column, error) {
 	c := column{field: arrow.Field{Name: t.text(0), Nullable: t.number(1, 1, 0) != 0}}
 	var err error
 	if c.children, err = r.vector(t, 5, depth+1); err != nil {
-		return c, err
+		return c, inField(c.field.Name, err)
 	}
 	of, _ := t.child(3)
 	if t.f.err != nil {

@@ -187,7 +187,7 @@ func (r *reader) readBatch(header flatTable, body []byte) error {
 		return err
 	}
 	if r.rows += b.rows; r.rows > r.limits.Rows {
-		return fmt.Errorf("more than %d rows", r.limits.Rows)
+		return tooLarge(r.limits.Rows, "rows")
 	}
 	arrays := make([]arrow.Array, len(r.columns))
 	for i := range r.columns {

@@ -38,6 +38,12 @@ func heap() memory.Allocator { return memory.NewGoAllocator() }
 
 func streamError(m Message, err error) error {
 	e := &envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeBadArrow, Table: m.Table, Row: envelope.NoRow, Reason: err.Error()}
+	switch {
+	case errors.Is(err, ipcstream.ErrTooLarge):
+		e.Code = envelope.CodeTooLarge
+	case errors.Is(err, ipcstream.ErrTooDeep):
+		e.Code = envelope.CodeTooDeep
+	}
 	var at *ipcstream.Error
 	if errors.As(err, &at) {
 		e.Field = at.Field

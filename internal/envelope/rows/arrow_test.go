@@ -96,7 +96,7 @@ func TestArrowRefusals(t *testing.T) {
 		"unknown column":   {schema(id, name, text("x", true)), []string{`{"id":"a","name":"x","x":"x"}`}, envelope.CodeUnknownField, -1, "x"},
 		"key bytes":        {schema(id, name), []string{`{"id":"12345678901234567","name":"x"}`}, envelope.CodeTooLarge, 0, "id"},
 		"string bytes":     {schema(id, name), []string{`{"id":"a","name":"123456789012345678901"}`}, envelope.CodeTooLarge, 0, "name"},
-		"rows":             {schema(id, name), []string{strings.Repeat(`{"id":"a","name":"x"}`+"\n", 3) + `{"id":"a","name":"x"}`}, envelope.CodeBadArrow, -1, ""},
+		"rows":             {schema(id, name), []string{strings.Repeat(`{"id":"a","name":"x"}`+"\n", 3) + `{"id":"a","name":"x"}`}, envelope.CodeTooLarge, -1, ""},
 	} {
 		t.Run(label, func(t *testing.T) {
 			d := newTestDecoder(t, Limits{Rows: 3, KeyBytes: 16, StringBytes: 20})

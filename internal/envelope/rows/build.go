@@ -36,9 +36,10 @@ type build struct {
 	hint     sizeHint
 }
 
-func newBuild(t *Table, alloc memory.Allocator, limits Limits) *build {
+// newBuild makes the build of a table; spent is shared by all builds of a decoder.
+func newBuild(t *Table, alloc memory.Allocator, limits Limits, spent *int) *build {
 	b := &build{
-		table: t, c: &compiler{limits: limits}, builder: array.NewRecordBuilder(alloc, t.record),
+		table: t, c: &compiler{limits: limits, spent: spent}, builder: array.NewRecordBuilder(alloc, t.record),
 		seen: make([]uint64, len(t.isKey)), unknown: map[string]struct{}{},
 	}
 	for i, f := range t.spec.Arrow.Fields() {
@@ -149,9 +150,9 @@ func (b *build) scan(text *body, op envelope.Op) (f *fault, ok bool) {
 }
 
 func (b *build) startRow() *fault {
-	if n := b.rows - b.from + 1; n > b.c.limits.RecordBytes/b.table.width {
+	if *b.c.spent += b.table.width; *b.c.spent > b.c.limits.RecordBytes {
 		return refuse(envelope.CodeTooLarge, fmt.Sprintf(
-			"%d rows of at least %d bytes each, the limit is %d bytes", n, b.table.width, b.c.limits.RecordBytes))
+			"rows of at least %d bytes, this one of %d, the limit is %d bytes", *b.c.spent, b.table.width, b.c.limits.RecordBytes))
 	}
 	b.stamp++
 	if len(b.unknown) > 0 {

@@ -44,6 +44,7 @@ type Decoder struct {
 	active []*build // of the message at hand, in the order of their first row
 	batch  Batch
 	number uint64 // of the batch
+	spent  int    // bytes that the rows of the message at hand take whatever their values, over all tables
 }
 
 // NewDecoder makes a decoder that builds its records with alloc, nil for the Go heap.
@@ -86,7 +87,7 @@ func (d *Decoder) Add(m Message, lookup Lookup) (Added, error) {
 	if media == envelope.ContentArrow {
 		return d.arrowStream(m, lookup)
 	}
-	d.active = d.active[:0]
+	d.active, d.spent = d.active[:0], 0
 	if err := d.lines(m, lookup); err != nil {
 		d.refused()
 		return Added{}, err
@@ -233,7 +234,7 @@ func (d *Decoder) build(table string, lookup Lookup) (*build, error) {
 		if len(d.kept) >= maxKeptBuilds {
 			d.evict()
 		}
-		b = newBuild(t, d.alloc, d.limits)
+		b = newBuild(t, d.alloc, d.limits, &d.spent)
 		d.kept[t] = b
 	}
 	if b.batch != d.number {

@@ -7,15 +7,17 @@ type Limits struct {
 	PayloadBytes int
 	// Rows bounds the rows of one message over all tables, default DefaultRows.
 	Rows int
-	// Columns bounds the members of one JSON object, known or not, default DefaultColumns.
+	// Columns bounds the members of one row, known or not, and the columns of an Arrow stream, those within columns
+	// included; default DefaultColumns.
 	Columns int
-	// Nesting bounds the depth of a JSON value inside a row, default DefaultNesting.
+	// Nesting bounds the depth of a JSON value inside a row, and of a column of an Arrow stream, default DefaultNesting.
 	Nesting int
 	// KeyBytes bounds the Lance key bytes of one row, default DefaultKeyBytes: keys travel in filters, in the
 	// key index and in dead letters.
 	KeyBytes int
-	// RecordBytes bounds the fixed part of the records of one message, default DefaultRecordBytes: a row of a few
-	// bytes of JSON still takes the width of its whole table.
+	// RecordBytes bounds the fixed part of the records of one message over all tables, default DefaultRecordBytes: a row
+	// of a few bytes of JSON still takes the width of its whole table. It also bounds the data of an Arrow stream's batches
+	// as they are without compression and dictionaries.
 	RecordBytes int
 	// StringBytes bounds one string or binary value, default DefaultStringBytes.
 	StringBytes int

@@ -18,6 +18,8 @@ type compiler struct {
 	chars  []byte // an unquoted string
 	bytes  []byte // decoded base64
 	last   int    // bytes of the string or binary value appended last
+	depth  int    // of the nested column whose reader is being built
+	spent  *int   // bytes that the rows of the message at hand take whatever their values, over all tables
 }
 
 // unquote is the text of a JSON string, valid until the next call.
@@ -60,6 +62,13 @@ func (c *compiler) bounded(size int) *fault {
 
 // newReader is the reader of a field; nullable is the table's word, which the record's schema may relax.
 func (c *compiler) newReader(f arrow.Field, nullable bool, b array.Builder) reader {
+	if _, nested := f.Type.(arrow.NestedType); nested {
+		if c.depth++; c.depth > c.limits.Nesting {
+			c.depth--
+			return &scalar{builder: b, nullable: nullable, append: tooDeep(c.limits.Nesting)}
+		}
+		defer func() { c.depth-- }()
+	}
 	switch b := b.(type) {
 	case *array.StructBuilder:
 		return c.newObject(f.Type.(*arrow.StructType), nullable, b)
@@ -76,6 +85,13 @@ func (c *compiler) newReader(f arrow.Field, nullable bool, b array.Builder) read
 		add = noJSONForm(f.Type)
 	}
 	return &scalar{builder: b, nullable: nullable, append: add}
+}
+
+// tooDeep refuses the values of a column that is nested deeper than the limit; nulls are not deep.
+func tooDeep(limit int) func(jsontext.Value) *fault {
+	return func(jsontext.Value) *fault {
+		return refuse(envelope.CodeTooDeep, fmt.Sprintf("nested deeper than %d", limit))
+	}
 }
 
 func noJSONForm(t arrow.DataType) func(jsontext.Value) *fault {
