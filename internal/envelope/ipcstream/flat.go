@@ -13,11 +13,10 @@ type flat struct {
 	err error
 }
 
-// flatTable is a table of a flat: its object and its vtable are within the buffer.
+// flatTable is a table of a flat: its beginning and its vtable are within the buffer.
 type flatTable struct {
 	f      *flat
 	object int // position
-	size   int // bytes of the object
 	vtable []byte
 }
 
@@ -55,7 +54,8 @@ func (f *flat) follow(at int) int {
 
 func (f *flat) root() flatTable { return f.table(f.follow(0)) }
 
-// table checks a table's place: a signed offset back to its vtable, whose first two numbers are the sizes of both.
+// table checks a table's place: a signed offset back to its vtable, whose first two numbers are the sizes of both. That of the table is of no use: the Go
+// library of FlatBuffers lets tables of different sizes share a vtable when their fields begin at the same places. Every field is held to the buffer.
 func (f *flat) table(at int) flatTable {
 	b := f.bytes(at, 4)
 	if b == nil {
@@ -70,13 +70,13 @@ func (f *flat) table(at int) flatTable {
 	if head == nil {
 		return flatTable{f: f}
 	}
-	vsize, size := int(binary.LittleEndian.Uint16(head)), int(binary.LittleEndian.Uint16(head[2:]))
+	vsize := int(binary.LittleEndian.Uint16(head))
 	slots := f.bytes(int(vtable), vsize)
-	if slots == nil || vsize < 4 || vsize%2 != 0 || size < 4 || f.bytes(at, size) == nil {
-		f.fail("the table at %d has sizes that cannot be", at)
+	if slots == nil || vsize < 4 || vsize%2 != 0 {
+		f.fail("the vtable of the table at %d has a size that cannot be", at)
 		return flatTable{f: f}
 	}
-	return flatTable{f: f, object: at, size: size, vtable: slots}
+	return flatTable{f: f, object: at, vtable: slots}
 }
 
 // slot is the position of a field of width bytes, 0 when it is absent and its default holds.
@@ -89,11 +89,12 @@ func (t flatTable) slot(i, width int) int {
 	if offset == 0 {
 		return 0
 	}
-	if offset < 4 || offset+width > t.size {
-		t.f.fail("field %d of the table at %d is outside of it", i, t.object)
+	at := t.object + offset
+	if offset < 4 || t.f.bytes(at, width) == nil {
+		t.f.fail("field %d of the table at %d is outside", i, t.object)
 		return 0
 	}
-	return t.object + offset
+	return at
 }
 
 // number reads a little-endian field of 1, 2, 4 or 8 bytes, sign extended.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/internal/testkit"
 )
 
 func fuzzTable(t testing.TB) *Table {
@@ -44,6 +45,11 @@ func FuzzDecode(f *testing.F) {
 	} {
 		f.Add([]byte(seed), false)
 		f.Add([]byte(seed), true)
+	}
+	for _, b := range jsonBodies() {
+		for data := range testkit.Seeds(b) {
+			f.Add(data, b.Name == "lines")
+		}
 	}
 	table := fuzzTable(f)
 	f.Fuzz(func(t *testing.T, body []byte, lines bool) {
