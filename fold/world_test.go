@@ -78,12 +78,18 @@ func noteTable(key string) publisher.TableSpec {
 
 func newWorld(t tester, store objstore.Store, lanes int, specs ...publisher.TableSpec) *world {
 	t.Helper()
-	w := &world{t: t, ctx: context.Background(), store: store, specs: specs, indexFS: vfs.NewMem()}
+	return newWorldOn(t, store, func() vfs.FS { return vfs.NewMem() }, lanes, specs...)
+}
+
+// newWorldOn is newWorld with a file system for the index, and one for each lane's log.
+func newWorldOn(t tester, store objstore.Store, files func() vfs.FS, lanes int, specs ...publisher.TableSpec) *world {
+	t.Helper()
+	w := &world{t: t, ctx: context.Background(), store: store, specs: specs, indexFS: files()}
 	_, err := publisher.Init(w.ctx, publisher.Options{Store: store}, publisher.InitSpec{Graph: "g", Lanes: uint32(lanes)})
 	require.NoError(t, err)
 	w.claim(store)
 	for i := range lanes {
-		o := &laneOwner{lane: uint32(i), fs: vfs.NewMem()}
+		o := &laneOwner{lane: uint32(i), fs: files()}
 		w.lanes = append(w.lanes, o)
 		w.open(o)
 	}
