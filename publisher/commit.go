@@ -90,7 +90,7 @@ func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable
 			return p.giveUp(ctx, rec, t, err), nil
 		case again(err) && round < commitRounds, transient(err) && t.key != heads.RejectsKey:
 		default:
-			err = fmt.Errorf("commit table %q: %w", t.key, err)
+			err = fmt.Errorf("commit table %q, attempt %d: %w", t.key, round, err)
 			end(err)
 			return committed{}, err
 		}
