@@ -28,6 +28,10 @@ type holder struct {
 // process ends, and leaves the holder's name beside it.
 func lockDir(fs vfs.FS, dir string, now time.Time) (io.Closer, error) {
 	lock, err := fs.Lock(fs.PathJoin(dir, lockName))
+	var file *os.PathError // the lock's file cannot be made, as on a read-only file system: nobody holds it
+	if errors.As(err, &file) {
+		return nil, fmt.Errorf("wal: lock %s: %w", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s %s: %v", ErrLocked, dir, describeHolder(fs, dir), err)
 	}

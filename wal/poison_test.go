@@ -15,6 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/goleak"
 )
 
@@ -50,11 +52,17 @@ var poisons = map[string]struct {
 	"sync EIO":       {syscall.EIO, isLogSync},
 	"sync ENOSPC":    {syscall.ENOSPC, isLogSync},
 	"sync EROFS":     {syscall.EROFS, isLogSync},
+	"read-only":      {syscall.EROFS, isWrite},
 	"write":          {syscall.ENOSPC, onFile(".log", errorfs.OpFileWrite)},
 	"log create":     {syscall.ENOSPC, onFile(".log", errorfs.OpCreate, errorfs.OpReuseForWrite)},
 	"manifest write": {syscall.ENOSPC, onFile("MANIFEST", errorfs.OpFileWrite)},
 	"manifest sync":  {syscall.EIO, onFile("MANIFEST", errorfs.OpFileSync)},
 	"directory sync": {syscall.EIO, onFile("/log$", errorfs.OpFileSync)},
+}
+
+// isWrite tells whether an operation is one that a read-only file system refuses.
+func isWrite(op errorfs.Op) bool {
+	return op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpFileClose
 }
 
 // onFile matches operations on paths that hold a text.
@@ -66,8 +74,8 @@ func onFile(text string, kinds ...errorfs.OpKind) func(errorfs.Op) bool {
 
 // TestCrashC3StorageFailureEndsTheLog fails each of those operations under load: no
 // ack that the next open does not find (W1, W2), readers see what was
-// synced and nothing else (W3), no admission, not ready, Run gives the reason, and Close
-// returns.
+// synced and nothing else (W3), no admission, not ready, the alarm's metric, Run gives the
+// reason, and Close returns. None of it ends when the disk is well again: a restart does it.
 func TestCrashC3StorageFailureEndsTheLog(t *testing.T) {
 	for name, p := range poisons {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +98,10 @@ func playPoison(name string) error {
 		}
 		return nil
 	})
-	l, err := Open(context.Background(), crashOptions(errorfs.Wrap(mem, inject)))
+	reader := sdkmetric.NewManualReader()
+	opts := crashOptions(errorfs.Wrap(mem, inject))
+	opts.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("wal")
+	l, err := Open(context.Background(), opts)
 	if err != nil {
 		return err
 	}
@@ -111,10 +122,37 @@ func playPoison(name string) error {
 	if err := <-ended; !errors.Is(err, ErrFault) {
 		return fmt.Errorf("Run returned %w", err)
 	}
+	failing.Store(false)
+	if err := checkAlarm(reader); err != nil {
+		return err
+	}
 	if err := checkFailed(l, acked, last); err != nil {
 		return err
 	}
 	return checkAcked(mem.CrashClone(vfs.CrashCloneCfg{}), acked)
+}
+
+// checkAlarm checks the metrics that an alert on a failed log watches.
+func checkAlarm(reader *sdkmetric.ManualReader) error {
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(context.Background(), &all); err != nil {
+		return err
+	}
+	got := map[string]int64{"foldline.wal.fault": -1, "foldline.wal.ready": -1}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				got[m.Name] = data.DataPoints[0].Value
+			case metricdata.Gauge[int64]:
+				got[m.Name] = data.DataPoints[0].Value
+			}
+		}
+	}
+	if got["foldline.wal.fault"] != 1 || got["foldline.wal.ready"] != 0 {
+		return fmt.Errorf("metrics of a failed log: %v", got)
+	}
+	return nil
 }
 
 // checkFailed checks a log after its fault.
@@ -179,7 +217,7 @@ func appendUntilFailure(l *Log) (acked []Receipt, last error) {
 	return acked, errors.New("the fault was never met")
 }
 
-// checkAcked reopens what the power cut left and looks for acked entries.
+// checkAcked reopens what the power cut left, looks for acked entries, and appends another.
 func checkAcked(fs vfs.FS, acked []Receipt) error {
 	l, err := Open(context.Background(), crashOptions(fs))
 	if err != nil {
@@ -188,5 +226,22 @@ func checkAcked(fs vfs.FS, acked []Receipt) error {
 	if n := len(acked); Seq(l.synced.Load()) < acked[n-1].Seq {
 		return fmt.Errorf("W2: acked through %d, found through %d", acked[n-1].Seq, l.synced.Load())
 	}
-	return l.Close()
+	return errors.Join(resume(l), l.Close())
+}
+
+// resume appends one entry to a log that was opened, as its next owner does.
+func resume(l *Log) error {
+	if err := l.Begin(Seq(l.synced.Load()).Epoch() + 1); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	told := make(chan answer, 1)
+	err := l.Append(ctx, entryOf("after", 0, 1), func(r Receipt, err error) { told <- answer{r, err} })
+	if err == nil {
+		err = (<-told).err
+	}
+	stop()
+	return errors.Join(err, <-ended)
 }

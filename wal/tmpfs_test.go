@@ -27,12 +27,13 @@ const (
 
 func init() {
 	children["tmpfs floor"] = func() error { return onTmpfs(fillToTheFloor) }
+	children["tmpfs read-only"] = func() error { return onTmpfs(turnReadOnly) }
 	children["tmpfs full"] = func() error { return onTmpfs(fillToTheEnd) }
 }
 
 // report C35.
 func TestDiskFillsUp(t *testing.T) {
-	for _, name := range []string{"tmpfs floor", "tmpfs full"} {
+	for _, name := range []string{"tmpfs floor", "tmpfs full", "tmpfs read-only"} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), poisonEnv+"="+name, tmpfsEnv+"="+t.TempDir())
@@ -118,6 +119,33 @@ func fillToTheFloor(dir, _ string) error {
 		return fmt.Errorf("%d entries read, want %d; pushed back %d times", entries, want, pushedBack)
 	}
 	return errors.Join(stop(), l.Close())
+}
+
+// turnReadOnly stops a log, finds its volume read-only at the next open, and goes on when it is writable again.
+func turnReadOnly(dir, _ string) error {
+	l, stop, err := startOn(dir, -1)
+	if err != nil {
+		return err
+	}
+	r, err := appendOne(l, 0)
+	if err := errors.Join(err, stop(), l.Close()); err != nil {
+		return err
+	}
+	remount := func(flags uintptr) error { return syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "") }
+	if err := remount(syscall.MS_RDONLY); err != nil {
+		return fmt.Errorf("remount: %w", err)
+	}
+	if _, _, err := startOn(dir, -1); !errors.Is(err, syscall.EROFS) || errors.Is(err, ErrLocked) {
+		return fmt.Errorf("on a read-only volume: %w", err)
+	}
+	if err := remount(0); err != nil {
+		return err
+	}
+	if l, stop, err = startOn(dir, -1); err != nil {
+		return err
+	}
+	_, err = appendOne(l, 1)
+	return errors.Join(err, checkComplete(l, 2, r.Seq), stop(), l.Close())
 }
 
 // drain reads and releases everything, as a folder would.

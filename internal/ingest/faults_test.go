@@ -131,6 +131,14 @@ func TestNoReceiptAfterAFailedSync(t *testing.T) {
 	e = l.refusal(message("node:Airport", `{"id":"c","name":"x"}`))
 	require.ErrorIs(t, e, envelope.ErrBusy)
 	require.Equal(t, envelope.CodeNotReady, e.Code)
+
+	broken.Store(false) // what the disk says now is of no account: only a restart reads back what it holds
+	require.Equal(t, envelope.CodeNotReady, l.refusal(message("node:Airport", `{"id":"d","name":"x"}`)).Code)
+	s, err := l.log.Status(t.Context())
+	require.NoError(t, err)
+	require.False(t, s.Ready)
+	require.Contains(t, s.Fault, fault.Error())
+	require.Error(t, l.in.Ready())
 }
 
 // C04, C09: the server goes away and comes back again and again while a producer writes. Everything with a receipt is
