@@ -179,8 +179,8 @@ func (l *Log) verifySchemas(r *Report) error {
 }
 
 // VerifySource checks what a reader can see of a log, near or far: that values
-// decode, join each other from the released part to the synced-through mark, and
-// that time does not go back. It is the check for a log whose owner runs: what
+// decode under schemas that are those of their ids, join each other from the released
+// part to the synced-through mark, and that time does not go back. It is the check for a log whose owner runs: what
 // the owner releases meanwhile is passed over. The error is for a check that
 // could not be made, such as an owner that went away.
 func VerifySource(ctx context.Context, s Source) (Report, error) {
@@ -189,7 +189,7 @@ func VerifySource(ctx context.Context, s Source) (Report, error) {
 		return Report{}, err
 	}
 	r := Report{Released: status.ReleasedThrough}
-	c := &sourceCheck{report: &r, prev: r.Released}
+	c := &sourceCheck{report: &r, prev: r.Released, schemas: map[SchemaID]bool{}}
 	for {
 		err := c.read(ctx, s, ReadRequest{Incarnation: status.Incarnation, Epoch: status.Epoch, After: c.prev})
 		switch {
@@ -228,9 +228,24 @@ func breaksOff(err error) bool {
 
 // sourceCheck is a check through a reader's eyes.
 type sourceCheck struct {
-	report *Report
-	prev   Seq
-	time   int64
+	report  *Report
+	prev    Seq
+	time    int64
+	schemas map[SchemaID]bool // those met
+}
+
+// schemasOf counts the schemas of a value, and checks once that each is the one its id stands for.
+func (c *sourceCheck) schemasOf(b *Batch) {
+	for _, t := range b.Tables {
+		if c.schemas[t.Schema] {
+			continue
+		}
+		c.schemas[t.Schema] = true
+		c.report.Schemas++
+		if id, err := SchemaIDOf(t.Record.Schema()); err != nil || id != t.Schema {
+			c.report.problem("value %d: schema %s is read as one of id %s: %v", b.Last, t.Schema, id, err)
+		}
+	}
 }
 
 func (c *sourceCheck) read(ctx context.Context, s Source, req ReadRequest) error {
@@ -247,6 +262,7 @@ func (c *sourceCheck) read(ctx context.Context, s Source, req ReadRequest) error
 			r.problem("value %d: time goes back from %d to %d", b.Last, c.time, t)
 		}
 		c.prev, c.time = b.Last, t
+		c.schemasOf(b)
 		if r.First == 0 {
 			r.First = b.First
 		}

@@ -41,7 +41,7 @@ func TestVerifyOfASoundLog(t *testing.T) {
 	require.Equal(t, want, report)
 	far, err := VerifySource(t.Context(), l)
 	require.NoError(t, err)
-	want.Schemas, want.DedupeGroups, want.DedupeRecords = 0, 0, 0
+	want.DedupeGroups, want.DedupeRecords = 0, 0
 	require.Equal(t, want, far)
 
 	require.ErrorIs(t, l.Begin(9), ErrNotReady)
@@ -164,4 +164,31 @@ func TestVerifySourceWhileTheOwnerReleases(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 		})
 	}
+}
+
+// mislabellingSource gives values under another schema than the one that they name.
+type mislabellingSource struct{ *Log }
+
+func (s mislabellingSource) Read(ctx context.Context, req ReadRequest) iter.Seq2[*Batch, error] {
+	return func(yield func(*Batch, error) bool) {
+		for b, err := range s.Log.Read(ctx, req) {
+			if err == nil {
+				b.Tables[0].Schema++
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestVerifySourceChecksSchemas: each schema that a reader is given is the one of its id, and is named once when it is not.
+func TestVerifySourceChecksSchemas(t *testing.T) {
+	l, err := OpenReadOnly(t.Context(), "wal", filledLog(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	report, err := VerifySource(t.Context(), mislabellingSource{l})
+	require.NoError(t, err)
+	require.Len(t, report.Problems, 1)
+	require.Contains(t, report.Problems[0], "schema")
 }

@@ -139,7 +139,7 @@ type walVerifyCmd struct {
 	JSON   bool      `help:"One JSON object."`
 }
 
-// walReportView is the JSON of verify. Schemas and dedupe records are checked in a stopped directory only.
+// walReportView is the JSON of verify. Dedupe records are checked in a stopped directory only, and so are schemas that no entry above the released mark names.
 type walReportView struct {
 	From            string   `json:"from"`
 	Graph           string   `json:"graph"`
@@ -197,7 +197,9 @@ func (v *walReportView) print(e *env) error {
 	p := newPrinter(e.stdout)
 	p.linef("graph %s  lane %d  incarnation %s  from %s", v.Graph, v.Lane, v.Incarnation, v.From)
 	p.linef("%d values  %d entries  %d rows  %d bytes  above %d", v.Values, v.Entries, v.Rows, v.Bytes, v.ReleasedThrough)
-	if v.From == walStopped {
+	if v.From == walServed {
+		p.linef("%d schemas", v.Schemas)
+	} else {
 		p.linef("%d schemas  %d dedupe groups  %d dedupe records", v.Schemas, v.DedupeGroups, v.DedupeRecords)
 	}
 	for _, problem := range v.Problems {

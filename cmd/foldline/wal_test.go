@@ -153,7 +153,7 @@ func checkWAL(t *testing.T, from string, flags ...string) {
 	require.True(t, r.OK)
 	require.Equal(t, from, r.From)
 	require.Equal(t, []string{}, r.Problems)
-	require.EqualValues(t, [2]int64{3, 6}, [2]int64{r.Entries, r.Rows})
+	require.EqualValues(t, [3]int64{3, 6, 1}, [3]int64{r.Entries, r.Rows, int64(r.Schemas)})
 	require.Contains(t, show("verify"), "clean")
 }
 
