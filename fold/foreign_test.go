@@ -3,14 +3,8 @@ package fold
 import (
 	"testing"
 
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foldline/foldline/fence"
-	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 )
@@ -20,35 +14,18 @@ import (
 func (w *world) foreign(table string, fenced bool, rows map[string]int64) {
 	w.t.Helper()
 	entry, _ := w.heads().Table(table)
-	latest, err := lance.Open(w.ctx, w.store, heads.Join("", entry.Path))
-	require.NoError(w.t, err)
-	rec, fragments := w.foreignRows(latest, rows)
-	defer rec.Release()
-	if !fenced {
-		_, err = latest.Commit(w.ctx, lance.NewTransaction(latest, &lance.Append{Fragments: fragments}), lance.CommitOptions{})
+	e := engine{w.ctx, w.store}
+	if fenced {
+		_, err := e.merge(entry.Path, rows, nil)
 		require.NoError(w.t, err)
 		return
 	}
-	set := fence.KeySet{}
-	require.NoError(w.t, set.AddRecord(rec, []string{"id"}))
-	found, err := fence.FindRows(w.ctx, latest, set)
+	latest, err := lance.Open(w.ctx, w.store, entry.Path)
 	require.NoError(w.t, err)
-	affected := map[uint64]*roaring.Bitmap{}
-	for key, addresses := range found {
-		delete(set, key)
-		for _, a := range addresses {
-			if affected[uint64(a.Fragment())] == nil {
-				affected[uint64(a.Fragment())] = roaring.New()
-			}
-			affected[uint64(a.Fragment())].Add(a.Offset())
-		}
-	}
-	update := &lance.Update{NewFragments: fragments, PreservedFields: preserved(latest.Schema())}
-	update.UpdatedFragments, update.RemovedFragmentIDs, err = latest.DeleteRows(w.ctx, affected)
+	rec, fragments, err := e.upload(latest, rows)
 	require.NoError(w.t, err)
-	update.Filter, err = fence.NewFilter(latest.Schema(), set.Hashes())
-	require.NoError(w.t, err)
-	_, err = latest.Commit(w.ctx, lance.NewTransaction(latest, update), lance.CommitOptions{Affected: affected})
+	rec.Release()
+	_, err = latest.Commit(w.ctx, lance.NewTransaction(latest, &lance.Append{Fragments: fragments}), lance.CommitOptions{})
 	require.NoError(w.t, err)
 }
 
@@ -120,29 +97,13 @@ func TestForeignDuplicateGoesWithTheNextWrite(t *testing.T) {
 	require.Equal(t, []string{"a=2", "x=1"}, w.scan("node:T"))
 }
 
-// foreignRows uploads rows of a table, as another engine does before it commits them. The caller releases the record.
-func (w *world) foreignRows(latest *lance.Table, rows map[string]int64) (arrow.Record, []lance.Fragment) {
-	w.t.Helper()
-	b := array.NewRecordBuilder(memory.DefaultAllocator, latest.Schema().Arrow())
-	defer b.Release()
-	for id, value := range rows {
-		b.Field(0).(*array.StringBuilder).Append(id)
-		b.Field(1).(*array.Int64Builder).Append(value)
-	}
-	rec := b.NewRecord()
-	fw := latest.NewFragmentWriter(w.ctx, lance.WriteOptions{})
-	require.NoError(w.t, fw.Write(rec))
-	fragments, err := fw.Finish()
-	require.NoError(w.t, err)
-	return rec, fragments
-}
-
 // overwrite replaces all rows of a table, as another engine does.
 func (w *world) overwrite(key string, rows map[string]int64) {
 	w.t.Helper()
 	latest, err := lance.Open(w.ctx, w.store, w.table(key).Path)
 	require.NoError(w.t, err)
-	rec, fragments := w.foreignRows(latest, rows)
+	rec, fragments, err := engine{w.ctx, w.store}.upload(latest, rows)
+	require.NoError(w.t, err)
 	rec.Release()
 	_, err = latest.Commit(w.ctx, lance.NewTransaction(latest, &lance.Overwrite{Fragments: fragments, Schema: latest.Schema()}), lance.CommitOptions{})
 	require.NoError(w.t, err)

@@ -295,8 +295,16 @@ func (w *world) scan(table string) []string {
 	opened, err := snap.OpenTable(w.ctx, w.store, table)
 	require.NoError(w.t, err)
 	head, _ := snap.Table(table)
+	out := w.scanVersion(opened)
+	require.Len(w.t, out, int(head.Head.Rows), "the head's row count")
+	return out
+}
+
+// scanVersion reads one version of a table, as scan does.
+func (w *world) scanVersion(t *lance.Table) []string {
+	w.t.Helper()
 	var out []string
-	for rec, err := range opened.Scan(w.ctx, scanAll) {
+	for rec, err := range t.Scan(w.ctx, scanAll) {
 		require.NoError(w.t, err)
 		for i := range int(rec.NumRows()) {
 			line := ""
@@ -310,7 +318,6 @@ func (w *world) scan(table string) []string {
 		}
 		rec.Release()
 	}
-	require.Len(w.t, out, int(head.Head.Rows), "the head's row count")
 	slices.Sort(out)
 	return out
 }
