@@ -7,13 +7,15 @@ import (
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/google/uuid"
 
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/publisher/internal/recordpb"
 )
 
 // PutDeleteKeys uploads the keys (exact encodings) that a fold deletes from a table, also those that were not found, and returns the
-// object's key for PreparedTable.DeleteKeys, relative to the graph's root. Safe to call concurrently.
+// object's key for PreparedTable.DeleteKeys, relative to the graph's root. Each call has an object of its own: a put whose answer was lost may
+// still arrive after the same plan was made again with other keys. Safe to call concurrently.
 func (p *Publisher) PutDeleteKeys(ctx context.Context, fold uint64, table heads.Table, keys []string) (string, error) {
 	m := &recordpb.DeleteKeys{Keys: make([][]byte, len(keys))}
 	for i, k := range keys {
@@ -23,7 +25,7 @@ func (p *Publisher) PutDeleteKeys(ctx context.Context, fold uint64, table heads.
 	if err != nil {
 		return "", err
 	}
-	path := fmt.Sprintf("%s%016x.keys", besidePath(recordName(fold, p.epoch)), uint64(table.ID))
+	path := fmt.Sprintf("%s%016x-%s.keys", besidePath(recordName(fold, p.epoch)), uint64(table.ID), uuid.NewString())
 	if err := p.o.Store.Put(ctx, heads.Join(p.o.Root, path), data); err != nil {
 		return "", fmt.Errorf("publisher: put %s: %w", path, err)
 	}

@@ -85,6 +85,9 @@ func TestDeleteKeysAreGolden(t *testing.T) {
 	got, err := p.readDeleteKeys(ctx, path)
 	require.NoError(t, err)
 	require.Equal(t, []string{"", "a", "b\x00c"}, got)
+	again, err := p.PutDeleteKeys(ctx, 7, heads.Table{ID: 2}, []string{"a"})
+	require.NoError(t, err)
+	require.NotEqual(t, path, again, "a plan that is made again must not share the object with a put that is still on its way")
 }
 
 // TestDamagedRecords flips, cuts and relabels a good record: it is refused, and a format that is not ours is told apart from damage.
