@@ -8,7 +8,6 @@ import (
 
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/objstore/countstore"
-	"github.com/foldline/foldline/publisher"
 )
 
 // TestRequestsOfAFold gates the requests of a fold with its publish, which are
@@ -51,10 +50,7 @@ func TestRequestsOfAFold(t *testing.T) {
 func steadyCalls(t *testing.T, tables, folds int, rows func(fold int) []row) countstore.Counts {
 	inner := objstore.NewMemory()
 	store := countstore.New(inner)
-	var specs []publisher.TableSpec
-	for i := range tables {
-		specs = append(specs, noteTable(fmt.Sprintf("node:T%d", i)))
-	}
+	specs := noteTables(tables)
 	w := newWorld(t, inner, 1, specs...)
 	defer w.close()
 	w.claim(store)

@@ -88,6 +88,16 @@ func (f *Folder) announce(ctx context.Context, snap *heads.Snapshot) {
 	f.opts.Notify(context.WithoutCancel(ctx), &publisher.Published{Snapshot: snap, Commit: snap.Commit})
 }
 
+// announceNewest announces the newest state of the heads and returns it.
+func (f *Folder) announceNewest(ctx context.Context) (*heads.Snapshot, error) {
+	snap, err := f.publisher.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.announce(ctx, snap)
+	return snap, nil
+}
+
 // waiting are the held tables whose rows wait in the log: those that were suspended less than SuspendAfter ago, and those whose pause ends within
 // it. The rows of all other held tables become dead letters, so that they do not hold up the others.
 func (f *Folder) waiting(snap *heads.Snapshot) map[heads.TableID]bool {
@@ -136,10 +146,9 @@ func (f *Folder) holdBack(ctx context.Context, snap *heads.Snapshot, c *cut) (*h
 		}
 		f.opts.Logger.InfoContext(ctx, "table can be used again", "table", t.Key)
 		var err error
-		if snap, err = f.publisher.Refresh(ctx); err != nil {
+		if snap, err = f.announceNewest(ctx); err != nil {
 			return nil, err
 		}
-		f.announce(ctx, snap)
 	}
 	for id := range f.found {
 		if t, ok := snap.TableByID(id); !ok || !f.waits(t) {

@@ -28,10 +28,7 @@ func TestSequentialRequestsOfAFold(t *testing.T) {
 
 func checkChain(t *testing.T, tables int) {
 	inner := objstore.NewMemory()
-	var specs []publisher.TableSpec
-	for i := range tables {
-		specs = append(specs, noteTable(fmt.Sprintf("node:T%d", i)))
-	}
+	specs := noteTables(tables)
 	w := newWorld(t, inner, 1, specs...)
 	defer w.close()
 	var (

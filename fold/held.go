@@ -40,11 +40,9 @@ func (f *Folder) Pause(ctx context.Context, key, reason string, length time.Dura
 			return err
 		}
 		f.opts.Logger.InfoContext(ctx, "table is paused", "table", key, "until", t.Head.Hold.Until, "reason", reason)
-		snap, err := f.publisher.Refresh(ctx)
-		if err != nil {
+		if _, err := f.announceNewest(ctx); err != nil {
 			return err
 		}
-		f.announce(ctx, snap)
 		return f.foldBeforePause(ctx, t.ID)
 	})
 	return t, err
@@ -90,12 +88,8 @@ func (f *Folder) resume(ctx context.Context, key string) (heads.Table, ReplayRep
 		return t, report, err
 	}
 	f.opts.Logger.InfoContext(ctx, "table takes rows again", "table", key, "replayed", report.Replayed, "rejected", report.Rejected)
-	snap, err := f.publisher.Refresh(ctx)
-	if err != nil {
-		return t, report, err
-	}
-	f.announce(ctx, snap)
-	return t, report, nil
+	_, err = f.announceNewest(ctx)
+	return t, report, err
 }
 
 // Replay plays dead letters of a table again, as if they were written now, in their original order. ErrConflict for a table that is held: resuming it

@@ -9,7 +9,6 @@ import (
 
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/objstore/countstore"
-	"github.com/foldline/foldline/publisher"
 )
 
 // TestReportC144SmallWritesToManyTables: 5,000 rows of 200 bytes, each a message of its own, over 100 tables, folded 12
@@ -18,10 +17,7 @@ func TestReportC144SmallWritesToManyTables(t *testing.T) {
 	const tables, folds, rows = 100, 12, 5000
 	inner := objstore.NewMemory()
 	store := countstore.New(inner)
-	var specs []publisher.TableSpec
-	for i := range tables {
-		specs = append(specs, noteTable(fmt.Sprintf("node:T%d", i)))
-	}
+	specs := noteTables(tables)
 	w := newWorld(t, inner, 1, specs...)
 	defer w.close()
 	w.claim(store)

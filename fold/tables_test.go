@@ -17,10 +17,7 @@ import (
 func manyTables(t *testing.T, n, touched int) (*world, *countstore.Store) {
 	inner := objstore.NewMemory()
 	store := countstore.New(inner)
-	var specs []publisher.TableSpec
-	for i := range n {
-		specs = append(specs, noteTable(fmt.Sprintf("node:T%d", i)))
-	}
+	specs := noteTables(n)
 	w := newWorld(t, store, 1, specs...)
 	w.store = inner // what others do is not counted
 	for fold := range 3 {

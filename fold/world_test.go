@@ -76,6 +76,15 @@ func noteTable(key string) publisher.TableSpec {
 	}}
 }
 
+// noteTables are n of them, node:T0 and on.
+func noteTables(n int) []publisher.TableSpec {
+	specs := make([]publisher.TableSpec, n)
+	for i := range specs {
+		specs[i] = noteTable(fmt.Sprintf("node:T%d", i))
+	}
+	return specs
+}
+
 func newWorld(t tester, store objstore.Store, lanes int, specs ...publisher.TableSpec) *world {
 	t.Helper()
 	return newWorldOn(t, store, func() vfs.FS { return vfs.NewMem() }, lanes, specs...)

@@ -83,6 +83,23 @@ func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Sn
 	return p.owns(s)
 }
 
+// alterTable is alter of one table's row; it returns the row as the heads have it in the end. ErrConflict when the table is gone.
+func (p *Publisher) alterTable(ctx context.Context, kind string, t heads.Table, apply func(now *heads.Table, commit *heads.GraphCommit) error) (heads.Table, error) {
+	err := p.alter(ctx, kind, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+		now, ok := next.TableByID(t.ID)
+		if !ok {
+			return errors.Join(ErrConflict, heads.ErrNotFound)
+		}
+		if err := apply(&now, commit); err != nil {
+			return err
+		}
+		next.SetTable(now)
+		return nil
+	})
+	t, _ = p.snap.Table(t.Key)
+	return t, err
+}
+
 // takeEpoch raises epoch:folder. Of racing claims each gets its own number; the highest owns.
 func (p *Publisher) takeEpoch(ctx context.Context, owner string) error {
 	id, err := p.mintID()

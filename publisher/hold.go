@@ -85,11 +85,7 @@ func (p *Publisher) Pause(ctx context.Context, key, reason string, until time.Ti
 	if !until.After(p.o.Clock()) {
 		return t, invalid("table %q cannot be paused until %s, which is past", key, until.UTC().Format(time.RFC3339))
 	}
-	err = p.alter(ctx, heads.KindPause, func(next *heads.Snapshot, _ *heads.GraphCommit) error {
-		now, ok := next.TableByID(t.ID)
-		if !ok {
-			return errors.Join(ErrConflict, heads.ErrNotFound)
-		}
+	return p.alterTable(ctx, heads.KindPause, t, func(now *heads.Table, _ *heads.GraphCommit) error {
 		hold := heads.NewHold(reason, p.o.Clock(), until)
 		switch {
 		case now.Head.State == heads.StatePaused:
@@ -98,11 +94,8 @@ func (p *Publisher) Pause(ctx context.Context, key, reason string, until time.Ti
 			return fmt.Errorf("%w: table %q is %s: %s", ErrConflict, key, now.Head.State, now.Head.Hold.Reason)
 		}
 		now.Head.State, now.Head.Hold = heads.StatePaused, hold
-		next.SetTable(now)
 		return nil
 	})
-	t, _ = p.snap.Table(key)
-	return t, err
 }
 
 // enrolled refreshes the heads and finds a table that takes rows from lanes.

@@ -40,16 +40,10 @@ func (p *Publisher) Reopen(ctx context.Context, key string) (heads.Table, error)
 	if table.Version() == t.Head.Version && table.TransactionUUID() == t.Head.Transaction {
 		return t, nil
 	}
-	err = p.alter(ctx, heads.KindAdopt, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
-		now, ok := next.TableByID(t.ID)
-		if !ok {
-			return errors.Join(ErrConflict, heads.ErrNotFound)
-		}
-		next.SetTable(moveHead(commit, now, table))
+	return p.alterTable(ctx, heads.KindAdopt, t, func(now *heads.Table, commit *heads.GraphCommit) error {
+		*now = moveHead(commit, *now, table)
 		return nil
 	})
-	t, _ = p.snap.Table(key)
-	return t, err
 }
 
 // completeLanded completes a fold above the published one that a table holds: the claim that should have done it could not read the table.
@@ -90,15 +84,11 @@ func (p *Publisher) Resume(ctx context.Context, key string) (heads.Table, error)
 	if err != nil || !t.Head.State.Held() {
 		return t, err
 	}
-	err = p.alter(ctx, heads.KindResume, func(next *heads.Snapshot, _ *heads.GraphCommit) error {
-		now, ok := next.TableByID(t.ID)
-		if !ok || now.Head.Version != t.Head.Version {
+	return p.alterTable(ctx, heads.KindResume, t, func(now *heads.Table, _ *heads.GraphCommit) error {
+		if now.Head.Version != t.Head.Version {
 			return fmt.Errorf("%w: head of table %q is version %d, it was version %d", ErrConflict, key, now.Head.Version, t.Head.Version)
 		}
 		now.Head.State, now.Head.Hold = heads.StateLive, heads.Hold{}
-		next.SetTable(now)
 		return nil
 	})
-	t, _ = p.snap.Table(key)
-	return t, err
 }

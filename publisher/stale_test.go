@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 
@@ -9,7 +10,6 @@ import (
 
 	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
-	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/objstore/faultstore"
 )
@@ -106,25 +106,8 @@ func TestCrashC12ReadBackFailsToo(t *testing.T) {
 func TestDecisionStandsWhenTheTableRecovers(t *testing.T) {
 	ctx := context.Background()
 	store, p, _, f := secondFold(t)
-	match := faultstore.Under(tableRoot(testTables[0])+"/_versions/", faultstore.PutIfAbsent)
-	faulty := faultstore.New(store, func(_ context.Context, c faultstore.Call) faultstore.Fault {
-		if match(c) {
-			return faultstore.Fault{Before: faultstore.ErrInjected}
-		}
-		return faultstore.Fault{}
-	})
-	p.o.Store = faulty
-	part := partOf(f, testTables[0])
-	var err error
-	part.Base, err = lance.OpenVersion(ctx, faulty, part.Base.Root(), part.Base.Version())
-	require.NoError(t, err)
-	p.o.Step = func(s Step) {
-		if s == "publish.before" {
-			p.o.Store = deadStore(store)
-		}
-	}
-	_, err = p.Publish(ctx, f)
-	require.ErrorIs(t, err, errCrash)
+	failCommits(ctx, t, p, f, store, testTables[0], math.MaxInt)
+	dieBeforePublish(ctx, t, p, f, store)
 	successor, err := Claim(ctx, options(store), "successor")
 	require.NoError(t, err)
 	require.Equal(t, f.Fold, successor.Recovered().Commit.Fold)

@@ -128,13 +128,7 @@ func TestReplacedTableDoesNotStopTheOthers(t *testing.T) {
 func TestReplacedAboveOurCommit(t *testing.T) {
 	ctx := context.Background()
 	store, p, _, f := secondFold(t)
-	p.o.Step = func(s Step) {
-		if s == "publish.before" {
-			p.o.Store = deadStore(store)
-		}
-	}
-	_, err := p.Publish(ctx, f)
-	require.ErrorIs(t, err, errCrash)
+	dieBeforePublish(ctx, t, p, f, store)
 	require.NoError(t, foreign{store}.overwrite(ctx, testTables[0]))
 	b, err := Claim(ctx, options(store), "successor")
 	require.NoError(t, err)
@@ -151,13 +145,7 @@ func TestDecisionSurvivesACrash(t *testing.T) {
 	ctx := context.Background()
 	store, p, _, f := secondFold(t)
 	require.NoError(t, foreign{store}.overwrite(ctx, testTables[0]))
-	p.o.Step = func(s Step) {
-		if s == "publish.before" {
-			p.o.Store = deadStore(store)
-		}
-	}
-	_, err := p.Publish(ctx, f)
-	require.ErrorIs(t, err, errCrash)
+	dieBeforePublish(ctx, t, p, f, store)
 	rejects, err := lance.Open(ctx, store, heads.Join(testRoot, heads.RejectsPath))
 	require.NoError(t, err)
 	require.NotEmpty(t, rejects.Metadata()[fence.MetaGivenUp])
@@ -207,26 +195,31 @@ func TestStoreThatFailsForOneTable(t *testing.T) {
 				return time.Unix(1_800_000_000, 0).Add(time.Duration(ticks.Add(1)) * 50 * time.Millisecond)
 			}
 			p.o.SuspendAfter = 10 * time.Second
-			var left atomic.Int64
-			left.Store(int64(c.failures))
-			match := faultstore.Under(heads.Join(testRoot, heads.TablePath(testTables[0]))+"/_versions/", faultstore.PutIfAbsent)
-			faulty := faultstore.New(store, func(_ context.Context, call faultstore.Call) faultstore.Fault {
-				if match(call) && left.Add(-1) >= 0 {
-					return faultstore.Fault{Before: faultstore.ErrInjected}
-				}
-				return faultstore.Fault{}
-			})
-			p.o.Store = faulty
-			part := partOf(f, testTables[0])
-			var err error
-			part.Base, err = lance.OpenVersion(ctx, faulty, part.Base.Root(), part.Base.Version())
-			require.NoError(t, err)
+			failCommits(ctx, t, p, f, store, testTables[0], c.failures)
 			published, err := p.Publish(ctx, f)
 			require.NoError(t, err)
 			head, _ := published.Snapshot.Table(testTables[0])
 			require.Equal(t, c.state, head.Head.State)
 		})
 	}
+}
+
+// failCommits makes the first commits of a prepared fold to one table fail before they have an effect.
+func failCommits(ctx context.Context, t *testing.T, p *Publisher, f *Prepared, store objstore.Store, key string, failures int) {
+	t.Helper()
+	var left atomic.Int64
+	left.Store(int64(failures))
+	match := faultstore.Under(tableRoot(key)+"/_versions/", faultstore.PutIfAbsent)
+	p.o.Store = faultstore.New(store, func(_ context.Context, c faultstore.Call) faultstore.Fault {
+		if match(c) && left.Add(-1) >= 0 {
+			return faultstore.Fault{Before: faultstore.ErrInjected}
+		}
+		return faultstore.Fault{}
+	})
+	part := partOf(f, key)
+	var err error
+	part.Base, err = lance.OpenVersion(ctx, p.o.Store, part.Base.Root(), part.Base.Version())
+	require.NoError(t, err)
 }
 
 // TestAdoption publishes what foreign writers did between folds, and freezes what they replaced (f2, f4).

@@ -124,13 +124,7 @@ func TestWitnessSurvivesACleanup(t *testing.T) {
 	require.NoError(t, err)
 	f, err := plan(ctx, p, log, 6)
 	require.NoError(t, err)
-	p.o.Step = func(s Step) {
-		if s == "publish.before" {
-			p.o.Store = deadStore(store)
-		}
-	}
-	_, err = p.Publish(ctx, f)
-	require.ErrorIs(t, err, errCrash)
+	dieBeforePublish(ctx, t, p, f, store)
 	for _, key := range testTables {
 		require.NoError(t, foreign{store}.append(ctx, key, "theirs", 5))
 		require.NoError(t, foreign{store}.cleanUp(ctx, key))
@@ -145,6 +139,18 @@ func TestWitnessSurvivesACleanup(t *testing.T) {
 		m.tables[key]["theirs"] = 5
 	}
 	require.NoError(t, m.compare(ctx, store, b.snap))
+}
+
+// dieBeforePublish publishes a fold whose folder loses the store when all tables hold it and the heads do not name it.
+func dieBeforePublish(ctx context.Context, t *testing.T, p *Publisher, f *Prepared, store objstore.Store) {
+	t.Helper()
+	p.o.Step = func(s Step) {
+		if s == "publish.before" {
+			p.o.Store = deadStore(store)
+		}
+	}
+	_, err := p.Publish(ctx, f)
+	require.ErrorIs(t, err, errCrash)
 }
 
 func deadStore(inner objstore.Store) objstore.Store {
@@ -169,13 +175,7 @@ func TestLostMetadataFallsBackToTransactions(t *testing.T) {
 				require.NoError(t, foreign{store}.append(ctx, testTables[0], "theirs", 7))
 				m.tables[testTables[0]]["theirs"] = 7
 			}
-			p.o.Step = func(s Step) {
-				if s == "publish.before" {
-					p.o.Store = deadStore(store)
-				}
-			}
-			_, err = p.Publish(ctx, f)
-			require.ErrorIs(t, err, errCrash)
+			dieBeforePublish(ctx, t, p, f, store)
 			for _, key := range testTables {
 				loseMetadata(t, store, key)
 				if c.cleaned {
