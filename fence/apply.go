@@ -53,7 +53,7 @@ func newApply(t *lance.Table, c Changes) (*apply, error) {
 	if t.StableRowIDs() {
 		return nil, fmt.Errorf("%w: stable row ids", lance.ErrUnsupported)
 	}
-	p := &apply{table: t, keys: KeySet{}, absent: KeySet{}, gone: Rows{}}
+	p := &apply{table: t, keys: KeySet{}, gone: Rows{}}
 	rows := 0
 	for _, rec := range c.Upserts {
 		if err := p.keys.AddRecord(rec, t.Schema().PrimaryKey()); err != nil {
@@ -78,15 +78,12 @@ func (p *apply) findRows(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for k, hash := range p.keys {
-		addresses := found[k]
+	for _, addresses := range found {
 		for _, at := range addresses {
 			p.gone.Add(at)
 		}
-		if len(addresses) == 0 {
-			p.absent[k] = hash
-		}
 	}
+	p.absent = p.keys.Absent(found)
 	return nil
 }
 

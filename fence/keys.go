@@ -39,6 +39,17 @@ func (k KeySet) Add(reader *lance.KeyReader, row int) {
 	}
 }
 
+// Absent are the keys without an address in found, which is keyed by their exact encodings.
+func (k KeySet) Absent(found map[string][]lance.RowAddress) KeySet {
+	absent := KeySet{}
+	for exact, hash := range k {
+		if len(found[exact]) == 0 {
+			absent[exact] = hash
+		}
+	}
+	return absent
+}
+
 // Hashes iterates over the hashes, for [NewFilter].
 func (k KeySet) Hashes() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {

@@ -127,6 +127,18 @@ func (f *Folder) waits(t heads.Table) bool {
 // holdBack ends the cut before rows that wait for a held table. A table that this folder has found damaged is taken back first when its part of the
 // cut can be planned again.
 func (f *Folder) holdBack(ctx context.Context, snap *heads.Snapshot, c *cut) (*heads.Snapshot, error) {
+	if len(f.found) > 0 {
+		var err error
+		if snap, err = f.retryFound(ctx, snap, c); err != nil {
+			return nil, err
+		}
+	}
+	c.endBefore(f.waiting(snap))
+	return snap, nil
+}
+
+// retryFound takes back the tables of the cut that this folder has found damaged and that can be planned again.
+func (f *Folder) retryFound(ctx context.Context, snap *heads.Snapshot, c *cut) (*heads.Snapshot, error) {
 	for _, in := range c.byTable() {
 		t, ok := snap.TableByID(in.id)
 		tried, mine := f.found[in.id]
@@ -155,6 +167,5 @@ func (f *Folder) holdBack(ctx context.Context, snap *heads.Snapshot, c *cut) (*h
 			delete(f.found, id) // back, or its rows are dead letters from now on, which come first
 		}
 	}
-	c.endBefore(f.waiting(snap))
 	return snap, nil
 }

@@ -213,6 +213,14 @@ func (p *replayPlan) removeLetters(ctx context.Context) (*publisher.PreparedTabl
 // forgetLanded drops the refusals of inserts whose key holds exactly their row: the row landed with a fold that could not be told to have landed, and
 // was rejected with it.
 func (p *tablePlan) forgetLanded(ctx context.Context) error {
+	landed := func(r refusal) bool { // by its kind; only dead letters are of it
+		i, ref := p.in.at(r.row)
+		letters := p.in.chunks[i].letters
+		return r.fault.code == CodeKeyExists && letters != nil && letters[ref.row].code == CodeTableUnavailable
+	}
+	if !slices.ContainsFunc(p.refused, landed) {
+		return nil
+	}
 	first := map[uint32]uint32{} // the first row of each key
 	for i, c := range p.changes {
 		if _, seen := first[c.key]; !seen {
@@ -221,9 +229,7 @@ func (p *tablePlan) forgetLanded(ctx context.Context) error {
 	}
 	var err error
 	p.refused = slices.DeleteFunc(p.refused, func(r refusal) bool {
-		i, ref := p.in.at(r.row)
-		c := p.in.chunks[i]
-		if err != nil || r.fault.code != CodeKeyExists || c.letters == nil || c.letters[ref.row].code != CodeTableUnavailable {
+		if err != nil || !landed(r) {
 			return false
 		}
 		key := p.changes[r.row].key
@@ -232,7 +238,8 @@ func (p *tablePlan) forgetLanded(ctx context.Context) error {
 			return false
 		}
 		var same bool
-		same, err = p.sameRow(ctx, at[0], c.table().Record, int(ref.row))
+		i, ref := p.in.at(r.row)
+		same, err = p.sameRow(ctx, at[0], p.in.chunks[i].table().Record, int(ref.row))
 		return same
 	})
 	return err

@@ -163,7 +163,7 @@ func (j *journal) find(ctx context.Context, store objstore.Store, id string) (ui
 			}
 			next = max(before, j.oldest()-1)
 		}
-		if next = min(next+hotTail, j.newest.Version); next == s.Version {
+		if next = min(next+HotTail, j.newest.Version); next == s.Version {
 			break
 		}
 		if s, err = j.load(ctx, next); err != nil {
@@ -186,5 +186,5 @@ func (j *journal) find(ctx context.Context, store objstore.Store, id string) (ui
 	return 0, none
 }
 
-// hotTail is how many graph commits every version holds at least, while there are as many (FORMAT.md).
-const hotTail = 16
+// HotTail is how many graph commits every version holds at least, while there are as many (FORMAT.md).
+const HotTail = 16

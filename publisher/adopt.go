@@ -162,7 +162,7 @@ func (p *Publisher) fits(t heads.Table, at *lance.Table) bool {
 
 // checkPublished holds back a version with a fold that the heads do not have: only that fold's own publish may show it.
 func (p *Publisher) checkPublished(t heads.Table, at *lance.Table) error {
-	name := at.Metadata()[fence.MetaFold]
+	name := at.MetadataValue(fence.MetaFold)
 	if name == "" {
 		return nil
 	}

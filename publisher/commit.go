@@ -62,7 +62,7 @@ func (c committed) why() error {
 }
 
 // holds tells whether a version's metadata names the fold: every later version of any engine carries it.
-func holds(t *lance.Table, rec *record) bool { return t.Metadata()[fence.MetaFold] == rec.name() }
+func holds(t *lance.Table, rec *record) bool { return t.MetadataValue(fence.MetaFold) == rec.name() }
 
 // starter gives the first attempt of a table, or errLanded.
 type starter func(*recordTable) (attempt, error)
@@ -207,7 +207,7 @@ func (p *Publisher) above(ctx context.Context, ours *lance.Table, newest uint64)
 // landed tells whether a table holds the fold. Its metadata says so, unless somebody replaced the metadata: then the transactions since
 // the plan's base version are asked, and one that is gone leaves it unknown.
 func (p *Publisher) landed(ctx context.Context, rec *record, t *recordTable, latest *lance.Table) (bool, error) {
-	if latest.Metadata()[fence.MetaGraph] == rec.graph {
+	if latest.MetadataValue(fence.MetaGraph) == rec.graph {
 		return holds(latest, rec), nil
 	}
 	for v := latest.Version(); v > t.baseVersion; v-- {
@@ -274,7 +274,7 @@ func (p *Publisher) locate(ctx context.Context, rec *record, t *recordTable) (co
 	if c.table == nil {
 		return committed{}, fmt.Errorf("%w: table %q no longer names fold %s", ErrConflict, t.key, rec.name())
 	}
-	c.amendment = c.table.Metadata()[fence.MetaAmendment]
+	c.amendment = c.table.MetadataValue(fence.MetaAmendment)
 	c.lost, err = p.readAmendment(ctx, c.amendment)
 	return c, err
 }

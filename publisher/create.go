@@ -183,7 +183,7 @@ func (p *Publisher) place(ctx context.Context, s *heads.Snapshot, t heads.Table,
 	if table, err = lance.Open(ctx, p.o.Store, root); err != nil {
 		return nil, err
 	}
-	if table.Metadata()[fence.MetaGraph] != s.Graph || len(table.Fragments()) > 0 || !reflect.DeepEqual(table.Schema().Fields(), schema.Fields()) ||
+	if table.MetadataValue(fence.MetaGraph) != s.Graph || len(table.Fragments()) > 0 || !reflect.DeepEqual(table.Schema().Fields(), schema.Fields()) ||
 		!slices.Equal(table.Schema().PrimaryKey(), schema.PrimaryKey()) {
 		return nil, fmt.Errorf("%w: %q holds another table", ErrConflict, t.Path)
 	}

@@ -91,7 +91,7 @@ func checkEnrolPath(s *heads.Snapshot, path string) error {
 
 // enrolable checks all that a fold relies on and returns the spec with what the table says.
 func (p *Publisher) enrolable(s *heads.Snapshot, spec EnrolSpec, table *lance.Table) (TableSpec, error) {
-	if graph := table.Metadata()[fence.MetaGraph]; graph != "" && graph != s.Graph {
+	if graph := table.MetadataValue(fence.MetaGraph); graph != "" && graph != s.Graph {
 		return TableSpec{}, fmt.Errorf("%w: it belongs to graph %q", ErrConflict, graph)
 	}
 	if n := table.ManifestSize(); n > p.o.MaxEnrolManifestBytes {

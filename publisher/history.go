@@ -14,7 +14,7 @@ import (
 
 const (
 	// journalKeep is how many graph commits stay in the hot fragment when older ones move to the history.
-	journalKeep = 16
+	journalKeep = heads.HotTail
 	// journalLimit is how many there may be before the commit moves them itself.
 	journalLimit = 64
 )

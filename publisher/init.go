@@ -83,7 +83,7 @@ func (m *manifest) genesis(ctx context.Context, spec InitSpec) (*heads.Snapshot,
 	if err != nil {
 		return nil, err
 	}
-	if got := rejects.Metadata()[fence.MetaGraph]; got != spec.Graph {
+	if got := rejects.MetadataValue(fence.MetaGraph); got != spec.Graph {
 		return nil, fmt.Errorf("%w: the dead letters at the root are of graph %q", ErrConflict, got)
 	}
 	stamp := heads.Stamp()

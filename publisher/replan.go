@@ -76,9 +76,9 @@ func (p *Publisher) checkColumns(t *recordTable, latest *lance.Table) error {
 	if registered.System {
 		return nil // the dead letters' rows are made for the version at hand
 	}
-	known := t.update().PreservedFields
+	known, fields := t.update().PreservedFields, latest.Schema().Fields()
 	for _, c := range registered.Columns {
-		for _, f := range latest.Schema().Fields() {
+		for _, f := range fields {
 			if f.ParentID < 0 && f.Name == c.Name && !slices.Contains(known, uint32(f.ID)) {
 				return fmt.Errorf("%w: column %q of table %q was made anew", lance.ErrIncompatible, c.Name, t.key)
 			}
@@ -273,12 +273,7 @@ func (r *rebuild) transaction(ctx context.Context) (attempt, error) {
 	if update.UpdatedFragments, update.RemovedFragmentIDs, err = r.latest.DeleteRows(ctx, rows); err != nil {
 		return attempt{}, err
 	}
-	absent := fence.KeySet{}
-	for k, h := range r.keys {
-		if len(r.found[k]) == 0 {
-			absent[k] = h
-		}
-	}
+	absent := r.keys.Absent(r.found)
 	if update.Filter, err = fence.NewFilter(r.latest.Schema(), absent.Hashes()); err != nil {
 		return attempt{}, err
 	}

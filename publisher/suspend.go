@@ -149,5 +149,5 @@ func decided(rejects *lance.Table, rec *record) (map[heads.TableID]bool, error) 
 	if rejects == nil || !holds(rejects, rec) {
 		return nil, nil
 	}
-	return parseGivenUp(rejects.Metadata()[fence.MetaGivenUp])
+	return parseGivenUp(rejects.MetadataValue(fence.MetaGivenUp))
 }

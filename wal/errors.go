@@ -62,8 +62,17 @@ type BusyError struct {
 	RetryAfter time.Duration
 }
 
-// busyReasons are the reasons of a [BusyError].
-var busyReasons = []string{"entries in flight", "bytes in flight", "unreleased bytes", "free space", "storage"}
+// The reasons of a [BusyError].
+const (
+	busyEntries    = "entries in flight"
+	busyBytes      = "bytes in flight"
+	busyUnreleased = "unreleased bytes"
+	busySpace      = "free space"
+	busyStorage    = "storage"
+)
+
+// busyReasons are all of them.
+var busyReasons = []string{busyEntries, busyBytes, busyUnreleased, busySpace, busyStorage}
 
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("wal: busy (%s), retry after %v", e.Reason, e.RetryAfter)

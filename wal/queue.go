@@ -271,10 +271,10 @@ func (l *Log) enqueue(all []pending) (n int, err error) {
 		return 0, nil
 	}
 	if err := l.fault.storage(); err != nil {
-		return 0, l.busy("storage", retryDisk)
+		return 0, l.busy(busyStorage, retryDisk)
 	}
 	if l.space.isLow(l.opts.Clock()) {
-		return 0, l.busy("free space", retryDisk)
+		return 0, l.busy(busySpace, retryDisk)
 	}
 	q, unreleased := &l.queue, l.unreleasedBytes()
 	q.mu.Lock()
@@ -306,11 +306,11 @@ func (l *Log) admitLocked(p *pending, unreleased int64) error {
 	case q.stopped || l.epoch.Load() == 0:
 		return ErrNotReady
 	case q.entries+1 > l.opts.MaxInFlightEntries:
-		return l.busy("entries in flight", retryInFlight)
+		return l.busy(busyEntries, retryInFlight)
 	case q.entries > 0 && q.bytes+p.bytes > l.opts.MaxInFlightBytes:
-		return l.busy("bytes in flight", retryInFlight)
+		return l.busy(busyBytes, retryInFlight)
 	case unreleased+q.bytes+p.bytes > l.opts.MaxBytes:
-		return l.busy("unreleased bytes", retryDisk)
+		return l.busy(busyUnreleased, retryDisk)
 	}
 	return nil
 }

@@ -104,12 +104,3 @@ func DecodeAdminReply(data []byte) (AdminReply, error) {
 	}
 	return r, nil
 }
-
-// mustEncode encodes one of the structs above, which cannot fail.
-func mustEncode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("envelope: encode %T: %v", v, err))
-	}
-	return data
-}

@@ -169,9 +169,14 @@ func (e *Error) Encode() []byte {
 	if e.Row != NoRow {
 		w.Row = &e.Row
 	}
-	data, err := json.Marshal(wireError{V: Version, Error: w})
+	return mustEncode(wireError{V: Version, Error: w})
+}
+
+// mustEncode is the JSON of a struct of ours, all of which marshal.
+func mustEncode(v any) []byte {
+	data, err := json.Marshal(v)
 	if err != nil {
-		panic("envelope: a struct of strings and numbers does not marshal: " + err.Error())
+		panic(fmt.Sprintf("envelope: encode %T: %v", v, err))
 	}
 	return data
 }

@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"encoding/json"
 	"fmt"
 )
 
@@ -25,11 +24,7 @@ type EventCut struct {
 // Encode is the JSON of the event, with the format number set.
 func (e Event) Encode() []byte {
 	e.V = Version
-	data, err := json.Marshal(e)
-	if err != nil {
-		panic("envelope: an event does not marshal: " + err.Error())
-	}
-	return data
+	return mustEncode(e)
 }
 
 // DecodeEvent reads the JSON of an event and refuses another format number.

@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -102,11 +101,7 @@ func (r *Receipt) encode() []byte {
 		since := r.DedupeSince.UTC()
 		w.DedupeSince = &since
 	}
-	data, err := json.Marshal(w)
-	if err != nil {
-		panic("envelope: a receipt does not marshal: " + err.Error())
-	}
-	return data
+	return mustEncode(w)
 }
 
 // DecodeReceipt reads the JSON of a receipt and refuses another format number, a missing sequence or state.

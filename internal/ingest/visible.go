@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/foldline/foldline/internal/envelope"
+	"github.com/foldline/foldline/wal"
 )
 
 // waiters are durable requests whose producers want to hear when the write is visible. They stay counted in the flight,
@@ -40,7 +41,7 @@ func (w *waiters) add(settled *request) bool {
 	r.chunk = nil
 	w.in.leave(settled.chunk)
 	size := r.size
-	r.size, r.msg.Data = 0, nil
+	r.size, r.msg.Data, r.entry = 0, nil, wal.Entry{} // the entry names memory of the chunk
 	w.in.flight.forget(size)
 	w.waiting[r] = time.AfterFunc(left, func() { w.expire(r) })
 	if covers(w.in.catalog.view(), r.receipt) {

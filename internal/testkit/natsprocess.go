@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -20,7 +19,7 @@ const natsServerModule = "github.com/nats-io/nats-server/v2"
 type NATSProcess struct {
 	t           testing.TB
 	binary, dir string
-	port        int
+	address     string
 	cmd         *exec.Cmd
 }
 
@@ -34,10 +33,7 @@ func StartNATSProcess(t testing.TB) *NATSProcess {
 	}
 	out, err := exec.CommandContext(t.Context(), "go", append(args, natsServerModule)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p.port = l.Addr().(*net.TCPAddr).Port
-	require.NoError(t, l.Close())
+	p.address = freeAddress(t)
 	p.start()
 	t.Cleanup(p.stop)
 	return p
@@ -57,7 +53,7 @@ func underRace() bool {
 }
 
 // URL is where it listens, before and after a restart.
-func (p *NATSProcess) URL() string { return "nats://127.0.0.1:" + strconv.Itoa(p.port) }
+func (p *NATSProcess) URL() string { return "nats://" + p.address }
 
 // KillAndRestart ends the process with SIGKILL and starts another one on the same files; it returns when that takes connections.
 func (p *NATSProcess) KillAndRestart() {
@@ -68,7 +64,9 @@ func (p *NATSProcess) KillAndRestart() {
 
 func (p *NATSProcess) start() {
 	p.t.Helper()
-	p.cmd = exec.Command(p.binary, "-a", "127.0.0.1", "-p", strconv.Itoa(p.port), "-js", "-sd", p.dir)
+	host, port, err := net.SplitHostPort(p.address)
+	require.NoError(p.t, err)
+	p.cmd = exec.Command(p.binary, "-a", host, "-p", port, "-js", "-sd", p.dir)
 	require.NoError(p.t, p.cmd.Start())
 	WaitFor(p.t, "the NATS process to take connections", func() bool {
 		nc, err := nats.Connect(p.URL())

@@ -67,11 +67,7 @@ func (w *writer) update(from, to int, put bool) error {
 		if err := w.inserts(op, rec); err != nil {
 			return err
 		}
-		for key, hash := range keys {
-			if len(found[key]) == 0 {
-				inserted[key] = hash
-			}
-		}
+		inserted = keys.Absent(found)
 	}
 	if op.Filter, err = fence.NewFilter(w.table.Schema(), inserted.Hashes()); err != nil {
 		return err

@@ -21,10 +21,8 @@ import (
 
 // Validate reports every fault of the settings at once, before anything is opened.
 func (c *Config) Validate() error {
-	faults := &multierror.Error{ErrorFormat: oneLine}
-	bad := func(name, format string, args ...any) {
-		faults = multierror.Append(faults, fmt.Errorf(name+": "+format, args...))
-	}
+	var found faults
+	bad := func(name, format string, args ...any) { found.addf(name+": "+format, args...) }
 	positive := func(name string, n int64) {
 		if n <= 0 {
 			bad(name, "must be above 0")
@@ -56,10 +54,10 @@ func (c *Config) Validate() error {
 		}
 		seen[t.Table] = true
 		if err := t.Validate(); err != nil {
-			faults = multierror.Append(faults, multierror.Prefix(err, fmt.Sprintf("tables[%d]:", i)))
+			found.add(multierror.Prefix(err, fmt.Sprintf("tables[%d]:", i)))
 		}
 	}
-	return faults.ErrorOrNil()
+	return found.list.ErrorOrNil()
 }
 
 // validateAddresses checks what names other places: a mistyped one is found before anything is claimed.
@@ -132,12 +130,10 @@ func (c *Config) Require(names ...string) error {
 
 // Validate reports every fault of a declaration at once.
 func (t Table) Validate() error {
-	faults := &multierror.Error{ErrorFormat: oneLine}
-	bad := func(format string, args ...any) {
-		faults = multierror.Append(faults, fmt.Errorf("table %q: "+format, append([]any{t.Table}, args...)...))
-	}
+	var found faults
+	bad := func(format string, args ...any) { found.addf("table %q: "+format, append([]any{t.Table}, args...)...) }
 	if err := heads.CheckKey(t.Table); err != nil {
-		faults = multierror.Append(faults, err)
+		found.add(err)
 	}
 	columns := map[string]Column{}
 	for _, c := range t.Columns {
@@ -172,5 +168,5 @@ func (t Table) Validate() error {
 	if u := t.UnknownFields; u != "" && u != "refuse" && u != "drop" {
 		bad("unknown_fields is refuse or drop, not %q", u)
 	}
-	return faults.ErrorOrNil()
+	return found.list.ErrorOrNil()
 }

@@ -37,8 +37,6 @@ type TableRows struct {
 	Ops []envelope.Op
 	// lines are the 0-based rows of the message, nil when they are 0, 1, 2, …
 	lines []int
-
-	build *build // until the record is made
 }
 
 // Line is the row of the message, counted from 0, that the i-th row here is.
@@ -72,16 +70,13 @@ func (b *Batch) finish(from *build) {
 		return
 	}
 	record := from.record()
-	used := false
-	for i := range b.tables {
-		if b.tables[i].build == from {
-			b.tables[i].Record, b.tables[i].build = record, nil
-			used = true
-		}
-	}
-	if !used {
+	if len(from.items) == 0 {
 		record.Release()
 		return
 	}
+	for _, i := range from.items {
+		b.tables[i].Record = record
+	}
+	from.items = from.items[:0]
 	b.records = append(b.records, record)
 }

@@ -34,6 +34,7 @@ type build struct {
 	lines    []int
 	fromLine int // those before the message at hand
 	hint     sizeHint
+	items    []int // of the batch, whose rows are in the builders
 }
 
 // newBuild makes the build of a table; spent is shared by all builds of a decoder.
@@ -58,7 +59,7 @@ func (b *build) begin() {
 
 // message ends a message that is accepted: its rows.
 func (b *build) message(m Message) (TableRows, int) {
-	rows := TableRows{Table: b.table, First: b.from, Count: b.rows - b.from, Op: m.Op, build: b}
+	rows := TableRows{Table: b.table, First: b.from, Count: b.rows - b.from, Op: m.Op}
 	if m.Table == "" {
 		rows.Ops, rows.lines = b.ops[b.fromLine:len(b.ops):len(b.ops)], b.lines[b.fromLine:len(b.lines):len(b.lines)]
 	}

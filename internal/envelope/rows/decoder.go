@@ -95,6 +95,7 @@ func (d *Decoder) Add(m Message, lookup Lookup) (Added, error) {
 	added := Added{first: len(d.batch.tables)}
 	for _, b := range d.active {
 		rows, dropped := b.message(m)
+		b.items = append(b.items, len(d.batch.tables))
 		d.batch.tables = append(d.batch.tables, rows)
 		added.Rows += rows.Count
 		added.Dropped += dropped
@@ -231,7 +232,7 @@ func (d *Decoder) build(table string, lookup Lookup) (*build, error) {
 	}
 	b, ok := d.kept[t]
 	if !ok {
-		if len(d.kept) >= maxKeptBuilds {
+		if len(d.kept) >= maxKeptBuilds && len(d.kept) > len(d.batch.builds) {
 			d.evict()
 		}
 		b = newBuild(t, d.alloc, d.limits, &d.spent)
