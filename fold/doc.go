@@ -47,7 +47,7 @@
 // rows, a key file when there are deletes; then the publisher's requests. With a
 // key index no request finds the rows, without one the key columns of the head
 // version are scanned. A test gates the requests. Memory is the cut (at most
-// MaxBytes as stored, plus about 16 bytes and one key per row) and one output
+// MaxBytes, plus about 16 bytes and one key per row) and one output
 // record of each table being prepared.
 //
 // # Concurrency

@@ -27,8 +27,9 @@ type laneCut struct {
 	batches []*wal.Batch
 	rows    int
 	entries int
-	bytes   int64
-	held    bool // what remains waits for a table
+	bytes   int64 // as stored
+	memory  int64 // of the batches
+	held    bool  // what remains waits for a table
 }
 
 // budget bounds what one lane may put into a cut. The first stored value is
@@ -76,7 +77,7 @@ func (l *laneCut) endBefore(tables map[heads.TableID]bool) {
 	for _, b := range l.batches[at:] {
 		l.rows -= b.Rows()
 		l.entries -= len(b.Entries)
-		l.bytes -= b.Bytes
+		l.bytes, l.memory = l.bytes-b.Bytes, l.memory-b.Memory
 		b.Release()
 	}
 	l.batches, l.through = l.batches[:at], l.previous
@@ -103,7 +104,7 @@ func (l *laneCut) read(ctx context.Context, b budget) error {
 			return nil
 		case err != nil:
 			return err
-		case len(l.batches) > 0 && l.rows+batch.Rows() > b.rows:
+		case len(l.batches) > 0 && (l.rows+batch.Rows() > b.rows || l.memory+batch.Memory > b.bytes):
 			batch.Release()
 			return nil
 		}
@@ -111,7 +112,7 @@ func (l *laneCut) read(ctx context.Context, b budget) error {
 		l.through = batch.Last
 		l.rows += batch.Rows()
 		l.entries += len(batch.Entries)
-		l.bytes += batch.Bytes
+		l.bytes, l.memory = l.bytes+batch.Bytes, l.memory+batch.Memory
 	}
 	return nil
 }

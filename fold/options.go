@@ -79,8 +79,8 @@ type Options struct {
 	// SuspendAfter is how long the rows of a suspended table wait in the log before they become dead letters; a cut ends before them meanwhile.
 	// Default 30 s.
 	SuspendAfter time.Duration
-	// MaxRows and MaxBytes (as stored in the log) bound a cut; what is above them waits for the next fold, which
-	// then follows at once. They also start a fold before its time. Defaults 1,000,000 and 128 MiB; at most 1 GiB.
+	// MaxRows and MaxBytes (in memory; the log may store less) bound a cut; what is above them waits for the next fold, which
+	// then follows at once. They also start a fold before its time, MaxBytes as stored. Defaults 1,000,000 and 128 MiB; at most 1 GiB.
 	MaxRows  int
 	MaxBytes int64
 	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 16.

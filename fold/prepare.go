@@ -194,7 +194,7 @@ func (f *Folder) writeFragments(ctx context.Context, base *lance.Table, feed fun
 func (in *tableInput) recordRows() int {
 	var bytes, rows int64
 	for _, c := range in.chunks {
-		bytes += c.batch.Bytes
+		bytes += c.batch.Memory
 		rows += int64(c.batch.Rows())
 	}
 	return int(max(1, min(outputRecordRows, outputRecordBytes/max(1, bytes/max(1, rows)))))

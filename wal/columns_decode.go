@@ -11,11 +11,22 @@ import (
 )
 
 // columnsReader rebuilds a record from its stored nodes and buffers. The
-// record's buffers are slices of body; nothing is copied, and everything an
+// record's buffers are slices of body, packed ones excepted, and everything an
 // Arrow accessor will trust later is checked here.
 type columnsReader struct {
 	header *cursor // nulls of each node, size of each buffer
 	body   *cursor
+	packed *unpacked // nil in a value that has no packed buffers
+}
+
+// unpacked counts what the packed buffers of a value hold.
+type unpacked struct{ bytes int }
+
+func (u *unpacked) size() int64 {
+	if u == nil {
+		return 0
+	}
+	return int64(u.bytes)
 }
 
 // record reads the columns of one table.
@@ -82,16 +93,43 @@ func (r *columnsReader) fault() error {
 	return r.body.err
 }
 
+// left bounds the buffers that the rest of the body can hold.
+func (r *columnsReader) left() int {
+	if r.packed == nil {
+		return r.body.left()
+	}
+	return min(MaxEntryBytes, (r.body.left()/minCopy+1)*maxUnpack)
+}
+
 // buffer reads a buffer that must have exactly want bytes.
 func (r *columnsReader) buffer(what string, want int) *memory.Buffer {
-	size := r.header.bounded(what+" size", r.body.left())
+	size, block := r.header.bounded(what+" size", r.left()), 0
+	if r.packed != nil {
+		block = r.header.bounded(what+" packed size", r.body.left())
+	}
 	if r.header.err == nil && size != want {
 		r.header.fail("%s: %d bytes, want %d", what, size, want)
 	}
 	if r.header.err != nil {
 		return nil
 	}
-	return memory.NewBufferBytes(r.take(what, size))
+	if block == 0 {
+		return memory.NewBufferBytes(r.take(what, size))
+	}
+	data := r.take(what, block)
+	if r.body.err != nil {
+		return nil
+	}
+	if r.packed.bytes += size; r.packed.bytes > MaxEntryBytes {
+		r.header.fail("%s: more than %d bytes in packed buffers", what, MaxEntryBytes)
+		return nil
+	}
+	out, err := unpack(data, size)
+	if err != nil {
+		r.header.fail("%s: %w", what, err)
+		return nil
+	}
+	return memory.NewBufferBytes(out)
 }
 
 // take reads size bytes and the padding behind them, which must be zero.
@@ -156,8 +194,8 @@ func (r *columnsReader) children(s *shape, dt arrow.DataType, n, last int) ([]ar
 	case layoutFixedList:
 		count = n * s.width
 	}
-	if s.layout != layoutStruct && count > maxListValues(r.body.left(), s.children[0]) {
-		return nil, fmt.Errorf("%d list values in %d bytes", count, r.body.left())
+	if s.layout != layoutStruct && count > maxListValues(r.left(), s.children[0]) {
+		return nil, fmt.Errorf("%d list values in %d bytes", count, r.left())
 	}
 	var out []arrow.ArrayData
 	for i, child := range s.children {

@@ -30,6 +30,8 @@ func FuzzDecodeValue(f *testing.F) {
 	key, value := goldenValue(f)
 	seedMutations(func(b []byte) { f.Add(uint64(key), b, true) }, value)
 	seedMutations(func(b []byte) { f.Add(uint64(key), b, false) }, value)
+	key, value = packedValue(f)
+	seedMutations(func(b []byte) { f.Add(uint64(key), b, true) }, value)
 	f.Fuzz(func(t *testing.T, key uint64, data []byte, fix bool) {
 		if fix && len(data) >= valueFixed {
 			data = append([]byte(nil), data...)
@@ -60,15 +62,20 @@ func FuzzDecodeColumns(f *testing.F) {
 	for _, s := range []*arrow.Schema{airports, nested} {
 		data, err := encodeSchema(s)
 		require.NoError(f, err)
-		f.Add(data, []byte{0, 8, 4, 0, 8, 0, 1}, make([]byte, 64), uint32(1))
-		f.Add(data, []byte{1, 1, 8, 0, 0, 0, 0, 0, 0}, make([]byte, 64), uint32(1))
+		for _, packed := range []bool{false, true} {
+			f.Add(data, []byte{0, 8, 4, 0, 8, 0, 1}, make([]byte, 64), uint32(1), packed)
+			f.Add(data, []byte{1, 1, 8, 0, 0, 0, 0, 0, 0}, make([]byte, 64), uint32(1), packed)
+		}
 	}
-	f.Fuzz(func(t *testing.T, schema, header, body []byte, rows uint32) {
+	f.Fuzz(func(t *testing.T, schema, header, body []byte, rows uint32, packed bool) {
 		s, err := decodeSchema(SchemaID(xxhash.Sum64(schema)), schema)
 		if err != nil {
 			return
 		}
 		r := columnsReader{header: &cursor{data: header}, body: &cursor{data: body}}
+		if packed {
+			r.packed = &unpacked{}
+		}
 		rec, err := r.record(s, int(rows%1024))
 		if err != nil {
 			return

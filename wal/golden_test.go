@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/stretchr/testify/require"
 )
 
@@ -59,17 +60,29 @@ func goldenGroup() *dedupeGroup {
 
 // goldenValue builds a value of two entries over two tables.
 func goldenValue(t testing.TB) (key Seq, data []byte) {
-	t.Helper()
-	schema, err := newSchemaState(airports)
-	require.NoError(t, err)
-	b := newValueBuilder()
-	for _, e := range []Entry{
+	return encodedValue(t, []Entry{
 		{MsgID: "order-1", Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Rows: []Rows{
 			{Table: 1, Record: airportRows(1, 3), Ops: []Op{OpUpsert, OpUpsert, OpDelete}},
 			{Table: 7, Record: airportRows(5, 1), Ops: []Op{OpInsert}},
 		}},
 		{Rows: []Rows{{Table: 1, Record: airportRows(9, 2), Ops: []Op{OpUpsert}}}},
-	} {
+	})
+}
+
+// packedValue builds a value with buffers that are packed and some that are not.
+func packedValue(t testing.TB) (key Seq, data []byte) {
+	return encodedValue(t, []Entry{
+		{Rows: []Rows{{Table: 1, Record: airportRows(1, 700), Ops: []Op{OpUpsert}}}},
+		{Rows: []Rows{{Table: 7, Record: airportRows(1, 3), Ops: []Op{OpUpsert}}}},
+	})
+}
+
+func encodedValue(t testing.TB, entries []Entry) (key Seq, data []byte) {
+	t.Helper()
+	schema, err := newSchemaState(airports)
+	require.NoError(t, err)
+	b := newValueBuilder()
+	for _, e := range entries {
 		p := &pending{entry: e, schemas: []*schemaState{schema, schema}[:len(e.Rows)]}
 		for _, rows := range e.Rows {
 			p.rows += int(rows.Record.NumRows())
@@ -77,7 +90,7 @@ func goldenValue(t testing.TB) (key Seq, data []byte) {
 		b.add(p)
 	}
 	h := valueHeader{
-		Prev: NewSeq(2, 4), First: NewSeq(2, 5), Last: NewSeq(2, 6), Time: 1_700_000_000_000_000,
+		Prev: NewSeq(2, 4), First: NewSeq(2, 5), Last: NewSeq(2, 4+uint64(len(entries))), Time: 1_700_000_000_000_000,
 		Total: totals{Entries: 4, Rows: 10, Bytes: 1000},
 	}
 	size, write := b.encode(&h)
@@ -134,17 +147,37 @@ func TestGoldenBytes(t *testing.T) {
 	require.Equal(t, []Op{OpUpsert, OpUpsert, OpDelete, OpUpsert, OpUpsert}, b.Tables[0].Ops)
 }
 
+// TestGoldenPackedValue reads a stored value with packed buffers. What another version of the packing library writes may differ; what it wrote stays
+// readable.
+func TestGoldenPackedValue(t *testing.T) {
+	key, value := packedValue(t)
+	if *update {
+		golden(t, "value-packed", value)
+	}
+	stored := goldenBytes(t, "value-packed")
+	require.Equal(t, uint32(valuePacked), le.Uint32(stored[68:]))
+	for _, data := range [][]byte{value, stored} {
+		b, err := decodeValue(key, data, airportsLookup)
+		require.NoError(t, err)
+		require.True(t, array.RecordEqual(airportRows(1, 700), b.Tables[0].Record))
+		require.True(t, array.RecordEqual(airportRows(1, 3), b.Tables[1].Record))
+		require.Less(t, b.Bytes, b.Memory)
+		b.Release()
+	}
+}
+
 // TestFormatDocument checks that FORMAT.md names the constants of the code.
 func TestFormatDocument(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
 	require.NoError(t, err)
 	for _, want := range []string{
 		`"FOLDWAL\n"`, `"FLWV"`, `"FLWD"`, `"FLWM"`, "72 bytes", "36 bytes", "40 bytes", "16 bytes",
-		"524,288", "4,194,304", "67,108,864", "1,048,576", "65,536",
+		"524,288", "4,194,304", "67,108,864", "1,048,576", "65,536", "1,024", "8,192", "4,096",
 	} {
 		require.Contains(t, string(text), want)
 	}
 	require.Equal(t, []int{72, 36, 40, 16, 16}, []int{valueFixed, dedupeFixed, releasedBytes, markBytes, lossBytes})
 	require.Equal(t, []int{524_288, 4_194_304, 67_108_864, 1_048_576, 65_536},
 		[]int{maxFrameBytes, MaxValueBytes, MaxEntryBytes, maxRows, maxEntries})
+	require.Equal(t, []int{1_024, 8_192, 4_096, 64, 3}, []int{minPacked, 2 * packSample, packSample, maxUnpack, minCopy})
 }

@@ -160,6 +160,8 @@ func (l *Log) pebbleOptions() *pebble.Options {
 		Logger:                      storageLogger{logger: l.opts.Logger, fault: l.fault},
 		EventListener:               l.listener(),
 	}
+	// What is worth it in a value is packed already.
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	// Tables of values hold nothing else. One that began at a dedupe group would overlap all values after it, and
 	// compactions would rewrite them; alone they follow each other, and an excise drops whole files.
 	o.Experimental.SpanPolicyFunc = pebble.MakeStaticSpanPolicyFunc(pebble.DefaultComparer.Compare,
@@ -186,7 +188,9 @@ func (l *Log) openStore(dir string) (db *pebble.DB, err error) {
 	if errors.Is(err, ErrCorrupt) {
 		return nil, err
 	}
-	if pebble.IsCorruptionError(err) {
+	// Comparer and merger are the same in every log: another name in the options file is damage, and Pebble has no
+	// error of its own for it.
+	if pebble.IsCorruptionError(err) || strings.Contains(err.Error(), " name from file ") {
 		return nil, &CorruptError{File: dir, Key: "store", Err: err}
 	}
 	return nil, fmt.Errorf("wal: open %s: %w", dir, err)

@@ -132,8 +132,9 @@ type Batch struct {
 	Entries []BatchEntry
 	// Tables has one item for each table, in order of first appearance.
 	Tables []BatchTable
-	// Bytes is the stored size of the value.
-	Bytes int64
+	// Bytes is the stored size of the value; Memory bounds what the records and the
+	// stored bytes that they refer to take.
+	Bytes, Memory int64
 }
 
 // BatchEntry is one entry of a batch.

@@ -11,9 +11,11 @@ import (
 // Layout of a stored value (FORMAT.md, "value"): a fixed header, a header
 // section of varints, then the column buffers, each padded to 8 bytes.
 const (
-	valueMagic   = 0x56574c46 // "FLWV" little-endian
-	valueVersion = 1
-	valueFixed   = 72
+	valueMagic = 0x56574c46 // "FLWV" little-endian
+	valueFixed = 72
+	// A value is of version 2 when one of its buffers is packed, else of 1.
+	valuePlain  = 1
+	valuePacked = 2
 
 	// maxRows bounds the rows of one entry and of one stored value.
 	maxRows = 1 << 20
@@ -38,6 +40,7 @@ type valueHeader struct {
 	Time              int64 // microseconds since 1970
 	Total             totals
 	Section           int // bytes of the header section
+	Version           uint32
 }
 
 func (h *valueHeader) put(dst []byte) {
@@ -50,7 +53,7 @@ func (h *valueHeader) put(dst []byte) {
 	le.PutUint64(dst[48:], h.Total.Rows)
 	le.PutUint64(dst[56:], h.Total.Bytes)
 	le.PutUint32(dst[64:], uint32(h.Section))
-	le.PutUint32(dst[68:], valueVersion)
+	le.PutUint32(dst[68:], h.Version)
 	le.PutUint32(dst[4:], checksum(dst[8:]))
 }
 
@@ -61,6 +64,9 @@ type valueBuilder struct {
 	tables  []*tableBuilder
 	byTable map[TableID]*tableBuilder
 	section []byte
+	buffers []storedBuffer // of all columns, in stored order, while the value is encoded
+	packed  bool           // one of them is
+	packer  packer
 	rows    int
 	bytes   int64
 }
@@ -188,18 +194,15 @@ func (b *valueBuilder) reset() {
 
 // encode gives the value's size and a function that writes it.
 func (b *valueBuilder) encode(h *valueHeader) (size int, write func(dst []byte)) {
-	for _, t := range b.tables {
-		t.copy()
-	}
+	b.pack()
 	b.encodeSection()
-	h.Section = len(b.section)
+	h.Section, h.Version = len(b.section), valuePlain
+	if b.packed {
+		h.Version = valuePacked
+	}
 	size = valueFixed + padded(len(b.section))
-	for _, t := range b.tables {
-		for _, c := range t.columns.columns {
-			c.walk(func(n *columnBuilder) {
-				n.buffers(func(buf []byte) { size += padded(len(buf)) })
-			})
-		}
+	for _, s := range b.buffers {
+		size += padded(len(s.bytes()))
 	}
 	h.Total.Entries += uint64(len(b.entries))
 	h.Total.Rows += uint64(b.rows)
@@ -207,14 +210,29 @@ func (b *valueBuilder) encode(h *valueHeader) (size int, write func(dst []byte))
 	return size, func(dst []byte) { b.write(h, dst) }
 }
 
-func (b *valueBuilder) write(h *valueHeader, dst []byte) {
-	at := valueFixed + copyPadded(dst[valueFixed:], b.section)
+// pack collects the buffers of all columns as they are stored.
+func (b *valueBuilder) pack() {
+	clear(b.buffers)
+	b.buffers, b.packed = b.buffers[:0], false
+	b.packer.reset()
 	for _, t := range b.tables {
+		t.copy()
 		for _, c := range t.columns.columns {
 			c.walk(func(n *columnBuilder) {
-				n.buffers(func(buf []byte) { at += copyPadded(dst[at:], buf) })
+				n.buffers(func(buf []byte) {
+					s := b.packer.pack(buf)
+					b.packed = b.packed || s.packed != nil
+					b.buffers = append(b.buffers, s)
+				})
 			})
 		}
+	}
+}
+
+func (b *valueBuilder) write(h *valueHeader, dst []byte) {
+	at := valueFixed + copyPadded(dst[valueFixed:], b.section)
+	for _, s := range b.buffers {
+		at += copyPadded(dst[at:], s.bytes())
 	}
 	h.put(dst)
 }
@@ -237,13 +255,15 @@ func (b *valueBuilder) encodeSection() {
 		s = appendText(s, p.entry.MsgID)
 		s = appendText(s, p.entry.Trace)
 	}
+	left := b.buffers
 	for _, t := range b.tables {
-		s = t.appendSection(s)
+		s, left = t.appendSection(s, left, b.packed)
 	}
 	b.section = s
 }
 
-func (t *tableBuilder) appendSection(s []byte) []byte {
+// appendSection appends what the section says of a table, and gives the buffers behind the table's own.
+func (t *tableBuilder) appendSection(s []byte, buffers []storedBuffer, packed bool) ([]byte, []storedBuffer) {
 	s = binary.AppendUvarint(s, uint64(t.columns.rows))
 	s = binary.AppendUvarint(s, uint64(len(t.runs)))
 	prev := uint32(0)
@@ -260,10 +280,16 @@ func (t *tableBuilder) appendSection(s []byte) []byte {
 	for _, c := range t.columns.columns {
 		c.walk(func(n *columnBuilder) {
 			s = binary.AppendUvarint(s, uint64(n.nulls))
-			n.buffers(func(buf []byte) { s = binary.AppendUvarint(s, uint64(len(buf))) })
+			n.buffers(func(buf []byte) {
+				s = binary.AppendUvarint(s, uint64(len(buf)))
+				if packed {
+					s = binary.AppendUvarint(s, uint64(len(buffers[0].packed)))
+				}
+				buffers = buffers[1:]
+			})
 		})
 	}
-	return s
+	return s, buffers
 }
 
 func appendText(dst []byte, s string) []byte {

@@ -22,14 +22,14 @@ func decodeHeader(key Seq, data []byte) (valueHeader, error) {
 	if sum := checksum(data[8:]); sum != le.Uint32(data[4:]) {
 		return h, fmt.Errorf("checksum %#x, stored %#x", sum, le.Uint32(data[4:]))
 	}
-	if v := le.Uint32(data[68:]); v != valueVersion {
-		return h, fmt.Errorf("value version %d, this program reads %d: %w", v, valueVersion, ErrFormat)
+	if v := le.Uint32(data[68:]); v != valuePlain && v != valuePacked {
+		return h, fmt.Errorf("value version %d, this program reads %d and %d: %w", v, valuePlain, valuePacked, ErrFormat)
 	}
 	h = valueHeader{
 		Prev: Seq(le.Uint64(data[8:])), First: Seq(le.Uint64(data[16:])), Last: Seq(le.Uint64(data[24:])),
 		Time:    int64(le.Uint64(data[32:])),
 		Total:   totals{le.Uint64(data[40:]), le.Uint64(data[48:]), le.Uint64(data[56:])},
-		Section: int(le.Uint32(data[64:])),
+		Section: int(le.Uint32(data[64:])), Version: le.Uint32(data[68:]),
 	}
 	return h, h.check(key, len(data))
 }
@@ -65,6 +65,9 @@ func decodeValue(key Seq, data []byte, schemas schemaLookup) (*Batch, error) {
 		return nil, corrupt(0, err)
 	}
 	d := valueDecoder{schemas: schemas}
+	if h.Version == valuePacked {
+		d.packed = &unpacked{}
+	}
 	d.section = cursor{data: data[valueFixed : valueFixed+h.Section]}
 	if body := valueFixed + padded(h.Section); body <= len(data) {
 		d.body = cursor{data: data[body:]}
@@ -77,11 +80,13 @@ func decodeValue(key Seq, data []byte, schemas schemaLookup) (*Batch, error) {
 		b.Release()
 		return nil, corrupt(valueFixed+d.section.off, err)
 	}
+	b.Memory = b.Bytes + d.packed.size()
 	return b, nil
 }
 
 type valueDecoder struct {
 	section, body cursor
+	packed        *unpacked // of a value whose buffers may be packed
 	schemas       schemaLookup
 	rows          int
 }
@@ -139,7 +144,7 @@ func (d *valueDecoder) table(t *BatchTable, entries int) error {
 	if err != nil {
 		return err
 	}
-	r := columnsReader{header: &d.section, body: &d.body}
+	r := columnsReader{header: &d.section, body: &d.body, packed: d.packed}
 	t.Record, err = r.record(schema, rows)
 	return err
 }
