@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/foldline/foldline/heads"
@@ -19,6 +21,8 @@ type unusableError struct{ tables map[heads.TableID]error }
 
 func (e *unusableError) Error() string { return fmt.Sprintf("tables cannot be used: %v", e.tables) }
 
+func (e *unusableError) Unwrap() []error { return slices.Collect(maps.Values(e.tables)) }
+
 // missing tells whether a version is gone, so that an adoption may find a newer one.
 func (e *unusableError) missing() bool {
 	for _, err := range e.tables {
@@ -29,17 +33,12 @@ func (e *unusableError) missing() bool {
 	return false
 }
 
-func unusable(inputs []*tableInput, faults []error) error {
-	e := &unusableError{tables: map[heads.TableID]error{}}
-	for i, err := range faults {
-		if err != nil {
-			e.tables[inputs[i].id] = err
-		}
-	}
-	if len(e.tables) == 0 {
+// unusable is nil when there are none.
+func unusable(tables map[heads.TableID]error) error {
+	if len(tables) == 0 {
 		return nil
 	}
-	return e
+	return &unusableError{tables: tables}
 }
 
 // prepareAround prepares the cut without tables that turn out to be unusable: they are suspended in the heads, at once, so that writes to them are
@@ -98,13 +97,22 @@ func (f *Folder) announceNewest(ctx context.Context) (*heads.Snapshot, error) {
 	return snap, nil
 }
 
-// waiting are the held tables whose rows wait in the log: those that were suspended less than SuspendAfter ago, and those whose pause ends within
-// it. The rows of all other held tables become dead letters, so that they do not hold up the others.
+// waiting are the tables whose rows wait in the log: held ones that were suspended less than SuspendAfter ago, or whose pause ends within it, and those that
+// refer to them, for what they refer to may be among the rows that wait. The rows of all other held tables become dead letters, so that they do not hold up
+// the others.
 func (f *Folder) waiting(snap *heads.Snapshot) map[heads.TableID]bool {
 	out := map[heads.TableID]bool{}
 	for _, t := range snap.Tables {
 		if f.waits(t) {
 			out[t.ID] = true
+		}
+	}
+	for more := len(out) > 0; more; {
+		more = false
+		for _, t := range snap.Tables {
+			if !out[t.ID] && slices.ContainsFunc(t.References, func(r heads.Reference) bool { return out[r.Table] }) {
+				out[t.ID], more = true, true
+			}
 		}
 	}
 	return out
@@ -147,7 +155,7 @@ func (f *Folder) retryFound(ctx context.Context, snap *heads.Snapshot, c *cut) (
 		}
 		f.found[in.id] = f.opts.Clock()
 		in.held = true
-		if _, err := f.prepareTable(ctx, snap, f.publisher.NextFold(), in); err != nil {
+		if _, _, err := f.prepareTables(ctx, snap, f.publisher.NextFold(), []*tableInput{in}); err != nil {
 			continue
 		}
 		if _, err := f.publisher.Resume(ctx, t.Key); err != nil {

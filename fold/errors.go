@@ -34,10 +34,12 @@ const (
 	CodeUnknownField = "unknown_field"
 	// CodeKeyExists: a strict insert whose key existed at its place in the lane's order.
 	CodeKeyExists = publisher.CodeKeyExists
+	// CodeMissingReference: the columns of a reference name no row of the table that they refer to.
+	CodeMissingReference = publisher.CodeMissingReference
 )
 
 var rejectCodes = []string{
-	CodeTableUnknown, CodeTableUnavailable, CodeNullKey, CodeNullValue, CodeTypeMismatch, CodeUnknownField, CodeKeyExists,
+	CodeTableUnknown, CodeTableUnavailable, CodeNullKey, CodeNullValue, CodeTypeMismatch, CodeUnknownField, CodeKeyExists, CodeMissingReference,
 }
 
 // Error classes, as attributes of metrics.

@@ -25,8 +25,24 @@ type tablePlan struct {
 	numbers   *keyNumbers
 	hashes    []uint64                      // of the Lance key bytes, by key number
 	addresses map[string][]lance.RowAddress // of the keys that the table holds
+	inTable   []bool                        // by key number
 	verdicts  verdicts
 	refused   []refusal
+
+	references
+}
+
+// references are what judging those of a table takes; empty for a table that has none and that none names.
+type references struct {
+	ends    []end
+	present []bool // by key number: what the table has when the fold has landed
+
+	// While rows are being refused: the row that stands of each key, by key number, what depends on a key, and the operations of keys with a refused row.
+	standing   map[uint32]uint32
+	dependents map[uint32][]keyOf
+	histories  map[uint32]*keyHistory
+	rowsOfKeys []uint32 // the rows of all keys, those of one key from firstOfKey on
+	firstOfKey []uint32
 }
 
 // refusal is a row that goes to the dead letters.
@@ -35,7 +51,7 @@ type refusal struct {
 	fault fault
 }
 
-// planTable makes the verdicts for one table (F3, F4).
+// planTable makes the verdicts for one table (F3, F4), except for references.
 func (f *Folder) planTable(ctx context.Context, snap *heads.Snapshot, in *tableInput) (*tablePlan, error) {
 	p := &tablePlan{in: in}
 	reason := p.findTable(snap)
@@ -44,27 +60,45 @@ func (f *Folder) planTable(ctx context.Context, snap *heads.Snapshot, in *tableI
 		return p, nil
 	}
 	var err error
-	if p.base, err = f.openTable(ctx, snap, p.table); err != nil {
+	if p.base, err = f.openKeyed(ctx, snap, p.table); err != nil {
 		return nil, err
-	}
-	if got := p.base.Schema().PrimaryKey(); !slices.Equal(got, p.table.PrimaryKey) {
-		return nil, fmt.Errorf("%w: its primary key is %q, the graph says %q", lance.ErrCorrupt, got, p.table.PrimaryKey)
 	}
 	if err = p.readKeys(); err != nil {
 		return nil, err
 	}
-	inTable, err := f.find(ctx, p)
+	if p.inTable, err = f.find(ctx, p); err != nil {
+		return nil, err
+	}
+	p.decide()
+	return p, nil
+}
+
+// openKeyed opens a table at its head version, which has to have the key that the graph says.
+func (f *Folder) openKeyed(ctx context.Context, snap *heads.Snapshot, t heads.Table) (*lance.Table, error) {
+	base, err := f.openTable(ctx, snap, t)
 	if err != nil {
 		return nil, err
 	}
-	p.verdicts = decide(p.changes, inTable)
-	if p.base.StableRowIDs() {
-		p.verdicts.replacedFirst(func(row uint32) bool { return inTable[p.changes[row].key] })
+	if got := base.Schema().PrimaryKey(); !slices.Equal(got, t.PrimaryKey) {
+		return nil, fmt.Errorf("%w: its primary key is %q, the graph says %q", lance.ErrCorrupt, got, t.PrimaryKey)
 	}
+	return base, nil
+}
+
+// decide makes the verdicts over the rows that are not refused yet.
+func (p *tablePlan) decide() {
+	p.verdicts = decide(p.changes, p.inTable)
+	if p.base.StableRowIDs() {
+		p.verdicts.replacedFirst(func(row uint32) bool { return p.inTable[p.changes[row].key] })
+	}
+}
+
+// refuseLost makes dead letters of the strict inserts that have lost.
+func (p *tablePlan) refuseLost(ctx context.Context) error {
 	for _, row := range p.verdicts.rejected {
 		p.refused = append(p.refused, refusal{row, fault{code: CodeKeyExists, reason: "insert of a key that exists"}})
 	}
-	return p, p.forgetLanded(ctx)
+	return p.forgetLanded(ctx)
 }
 
 // findTable looks the table up; a reason is why it takes no rows.
@@ -177,7 +211,7 @@ func (f *Folder) find(ctx context.Context, p *tablePlan) ([]bool, error) {
 		wanted[key] = p.hashes[i]
 	}
 	var err error
-	if p.addresses, err = f.findRows(ctx, p, wanted); err != nil {
+	if p.addresses, err = f.findRows(ctx, p.table, p.base, wanted); err != nil {
 		return nil, fmt.Errorf("find rows: %w", err)
 	}
 	for key := range p.addresses {
@@ -188,15 +222,15 @@ func (f *Folder) find(ctx context.Context, p *tablePlan) ([]bool, error) {
 
 // findRows asks the key index, and the table itself when there is no index or
 // it fails: it is a cache.
-func (f *Folder) findRows(ctx context.Context, p *tablePlan, wanted fence.KeySet) (map[string][]lance.RowAddress, error) {
+func (f *Folder) findRows(ctx context.Context, table heads.Table, base *lance.Table, wanted fence.KeySet) (map[string][]lance.RowAddress, error) {
 	if f.opts.Index != nil {
-		found, err := f.opts.Index.Find(ctx, uint64(p.table.ID), p.base, wanted)
+		found, err := f.opts.Index.Find(ctx, uint64(table.ID), base, wanted)
 		if err == nil || ctx.Err() != nil {
 			return found, err
 		}
-		f.opts.Logger.WarnContext(ctx, "key index failed, the table is scanned", "table", p.table.Key, "error", err)
+		f.opts.Logger.WarnContext(ctx, "key index failed, the table is scanned", "table", table.Key, "error", err)
 	}
-	return fence.FindRows(ctx, p.base, wanted)
+	return fence.FindRows(ctx, base, wanted)
 }
 
 // affected are the rows that go, per fragment: all live rows of each key that

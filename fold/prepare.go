@@ -3,6 +3,7 @@ package fold
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -31,28 +32,15 @@ type preparedTable struct {
 func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*publisher.Prepared, []preparedTable, error) {
 	fold := f.publisher.NextFold()
 	inputs := c.byTable()
-	tables := make([]preparedTable, len(inputs))
-	faults := make([]error, len(inputs))
-	g, tableCtx := errgroup.WithContext(ctx)
-	g.SetLimit(f.opts.Parallel)
-	for i, in := range inputs {
+	for _, in := range inputs {
 		in.held = in.id == f.pausing
-		g.Go(func() (err error) {
-			tables[i], err = f.prepareTable(tableCtx, snap, fold, in)
-			if publisher.Unavailable(err) { // the others go on, so that all that cannot be used are found at once
-				faults[i], err = err, nil
-			}
-			return err
-		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, nil, err
-	}
-	if err := unusable(inputs, faults); err != nil {
+	tables, judged, err := f.prepareTables(ctx, snap, fold, inputs)
+	if err != nil {
 		return nil, nil, err
 	}
 	out := &publisher.Prepared{
-		Fold: fold, Previous: c.previous(), Cut: c.through(), Entries: c.entries, Rows: c.rows,
+		Fold: fold, Previous: c.previous(), Cut: c.through(), Entries: c.entries, Rows: c.rows, Judged: judged,
 	}
 	var rejects []publisher.Reject
 	for i := range tables {
@@ -61,7 +49,6 @@ func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*pu
 			out.Tables = append(out.Tables, *tables[i].commit)
 		}
 	}
-	var err error
 	if out.Rejects, err = f.prepareRejects(ctx, snap, rejects); err != nil {
 		return nil, nil, fmt.Errorf("dead letters: %w", err)
 	}
@@ -84,11 +71,76 @@ func sum(tables []preparedTable) totals {
 	return t
 }
 
-// prepareTable makes one table's commit and dead letters. Errors name the table.
-func (f *Folder) prepareTable(ctx context.Context, snap *heads.Snapshot, fold uint64, in *tableInput) (preparedTable, error) {
-	plan, err := f.planTable(ctx, snap, in)
+// prepareTables plans all tables, judges their references and writes them, each table by itself when the cut holds none with references.
+func (f *Folder) prepareTables(ctx context.Context, snap *heads.Snapshot, fold uint64, inputs []*tableInput) ([]preparedTable, map[heads.TableID]uint64, error) {
+	tables, plans := make([]preparedTable, len(inputs)), make([]*tablePlan, len(inputs))
+	plan := func(ctx context.Context, i int) (err error) {
+		if plans[i], err = f.planTable(ctx, snap, inputs[i]); err != nil {
+			err = fmt.Errorf("table %d: %w", inputs[i].id, err)
+		}
+		return err
+	}
+	write := func(ctx context.Context, i int) (err error) {
+		tables[i], err = f.writePlan(ctx, plans[i], fold)
+		return err
+	}
+	if !anyRefers(snap, inputs) {
+		return tables, nil, f.eachTable(ctx, inputs, func(ctx context.Context, i int) error {
+			if err := plan(ctx, i); err != nil {
+				return err
+			}
+			return write(ctx, i)
+		})
+	}
+	if err := f.eachTable(ctx, inputs, plan); err != nil {
+		return nil, nil, err
+	}
+	judged, err := f.judge(ctx, snap, plans)
 	if err != nil {
-		return preparedTable{}, fmt.Errorf("table %d: %w", in.id, err)
+		return nil, nil, err
+	}
+	return tables, judged, f.eachTable(ctx, inputs, write)
+}
+
+// anyRefers tells whether some table of a cut has references.
+func anyRefers(snap *heads.Snapshot, inputs []*tableInput) bool {
+	return slices.ContainsFunc(inputs, func(in *tableInput) bool {
+		t, _ := snap.TableByID(in.id)
+		return len(t.References) > 0
+	})
+}
+
+// eachTable does something for all tables of a cut, some at once. A table that cannot be used does not stop the others, so that all of them are found.
+func (f *Folder) eachTable(ctx context.Context, inputs []*tableInput, do func(context.Context, int) error) error {
+	faults := make([]error, len(inputs))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(f.opts.Parallel)
+	for i := range inputs {
+		g.Go(func() error {
+			err := do(ctx, i)
+			if publisher.Unavailable(err) {
+				faults[i], err = err, nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	broken := map[heads.TableID]error{}
+	for i, err := range faults {
+		if err != nil {
+			broken[inputs[i].id] = err
+		}
+	}
+	return unusable(broken)
+}
+
+// writePlan makes one table's commit and dead letters. Errors name the table.
+func (f *Folder) writePlan(ctx context.Context, plan *tablePlan, fold uint64) (preparedTable, error) {
+	err := plan.refuseLost(ctx)
+	if err != nil {
+		return preparedTable{}, fmt.Errorf("table %q: %w", plan.table.Key, err)
 	}
 	out := preparedTable{plan: plan}
 	if out.rejects, err = f.rejectsOf(plan, fold); err != nil {

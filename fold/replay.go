@@ -111,11 +111,13 @@ func (p *replayPlan) play(ctx context.Context, snap *heads.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if p.part, err = p.f.prepareTable(ctx, snap, p.fold, p.in); err != nil {
+	parts, judged, err := p.f.prepareTables(ctx, snap, p.fold, []*tableInput{p.in})
+	if err != nil {
 		return err
 	}
+	p.part = parts[0]
 	p.part.rejects = append(p.part.rejects, refused...)
-	p.prepared = &publisher.Prepared{Fold: p.fold, Replay: true, Rows: len(p.letters), RejectCount: len(p.part.rejects)}
+	p.prepared = &publisher.Prepared{Fold: p.fold, Replay: true, Rows: len(p.letters), RejectCount: len(p.part.rejects), Judged: judged}
 	if p.part.commit != nil {
 		p.prepared.Tables = []publisher.PreparedTable{*p.part.commit}
 	}

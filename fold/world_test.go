@@ -42,6 +42,7 @@ type world struct {
 	ctx    context.Context
 	store  objstore.Store
 	specs  []publisher.TableSpec
+	refs   map[string][]publisher.ReferenceSpec // by table key
 	lanes  []*laneOwner
 	opts   Options // for the next folder
 	folder *Folder
@@ -122,6 +123,11 @@ func (w *world) tryClaim(store objstore.Store) error {
 	}
 	for _, spec := range w.specs {
 		if _, err := p.CreateTable(w.ctx, spec); err != nil {
+			return err
+		}
+	}
+	for key, refs := range w.refs {
+		if _, err := p.SetReferences(w.ctx, key, refs); err != nil {
 			return err
 		}
 	}

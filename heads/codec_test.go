@@ -25,7 +25,7 @@ func sample() *Snapshot {
 		Tables: []TableVersion{{Table: 2, Key: "node:Airport", Version: 4, Rows: 20000, Transaction: "tx-4", State: StateLive}}}
 	s := &Snapshot{
 		Graph: "demo", Version: 3, Commit: second, Fold: 7, FoldRecord: second.Record, FolderEpoch: 3, FolderOwner: "folder-a",
-		LaneCount: 2, Lanes: []Lane{{ID: 0, Epoch: 4}, {ID: 1, Epoch: 1 << 40}}, PrunedThrough: 1, NextTableID: 3,
+		LaneCount: 2, Lanes: []Lane{{ID: 0, Epoch: 4}, {ID: 1, Epoch: 1 << 40}}, PrunedThrough: 1, NextTableID: 4,
 		History: History{Version: 1},
 		Cuts: []Cut{{Lane: 0, Incarnation: "01JDTN0000000000000000000C", Through: 1<<63 + 5, Open: true},
 			{Lane: 0, Incarnation: "01JDTN0000000000000000000D", Through: 12}},
@@ -34,6 +34,10 @@ func sample() *Snapshot {
 	s.SetTable(Table{ID: 2, Key: "node:Airport", Path: "node_Airport.lance", Columns: []Column{{Name: "id", Type: "string"}, {Name: "lat", Type: "double", Nullable: true}},
 		PrimaryKey: []string{"id"}, LaneColumns: []string{"id"}, UnknownFields: RefuseUnknown, Enrolled: true,
 		Head: Head{Version: 4, Transaction: "tx-4", Rows: 20000, State: StateLive}})
+	s.SetTable(Table{ID: 3, Key: "edge:Flight", Path: "edge_Flight.lance", Columns: []Column{{Name: "id", Type: "string"}, {Name: "src", Type: "string"}, {Name: "before", Type: "string", Nullable: true}},
+		PrimaryKey: []string{"id"}, LaneColumns: []string{"id"}, UnknownFields: RefuseUnknown, Enrolled: true,
+		References: []Reference{{Columns: []string{"src"}, Table: 2}, {Columns: []string{"before"}, Table: 3}},
+		Head:       Head{Version: 1, Transaction: "tx-1", State: StateLive}})
 	s.SetTable(Table{ID: 1, Key: RejectsKey, Path: RejectsPath, Columns: []Column{{Name: "id", Type: "string"}}, PrimaryKey: []string{"id"},
 		LaneColumns: []string{"id"}, UnknownFields: RefuseUnknown, System: true, Head: Head{Version: 1, State: StateLive, Transaction: "5ea5a159-709a-420f-9095-c677488daba0"}})
 	s.registry = true
@@ -202,6 +206,30 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 			find(hot, prunedID).version = some(3)
 			return hot, reg
 		},
+		"a reference to a table that is not registered": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `"table":"2"`, `"table":"9"`, reg)
+		},
+		"a reference with a member nobody knows": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `"table":"2"`, `"table":"2","on_delete":"cascade"`, reg)
+		},
+		"a reference to a table given by its key": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `"table":"2"`, `"table":"node:Airport"`, reg)
+		},
+		"a reference of a column that is not there": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `{"columns":["src"]`, `{"columns":["dst"]`, reg)
+		},
+		"a reference of fewer columns than the key": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `{"columns":["src"]`, `{"columns":[]`, reg)
+		},
+		"a reference of another type": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `"src","type":"string"`, `"src","type":"int64"`, reg)
+		},
+		"a reference to the dead letters": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `"table":"2"`, `"table":"1"`, reg)
+		},
+		"a reference twice": func(hot, reg []row) ([]row, []row) {
+			return hot, replaceIn(find(reg, tableRowID(3)), `{"columns":["before"],"table":"3"}`, `{"columns":["src"],"table":"2"}`, reg)
+		},
 		"settings without a name": func(hot, reg []row) ([]row, []row) {
 			find(reg, settingsID).metadata = mustJSON(settingsMeta{Lanes: 1})
 			return hot, reg
@@ -215,6 +243,12 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, ErrCorrupt)
 		})
 	}
+}
+
+// replaceIn changes a row's metadata.
+func replaceIn(r *row, from, to string, rows []row) []row {
+	r.metadata = strings.Replace(r.metadata, from, to, 1)
+	return rows
 }
 
 func TestStampIsRefusedBothWays(t *testing.T) {

@@ -228,7 +228,7 @@ func (d *decoder) definition(r row) error {
 		return corrupt("met twice")
 	}
 	d.defined[id] = Table{ID: id, Key: r.key, Path: r.location, Columns: m.Columns, PrimaryKey: m.PrimaryKey, LaneColumns: m.LaneColumns,
-		Order: m.Order, UnknownFields: m.UnknownFields, Enrolled: m.Enrolled, System: m.System}
+		Order: m.Order, UnknownFields: m.UnknownFields, References: m.References, Enrolled: m.Enrolled, System: m.System}
 	return d.expect(r, tableRowID(id), r.table.set && id > 0 && r.key != "" && r.location != "")
 }
 

@@ -61,13 +61,14 @@ type versionMeta struct {
 }
 
 type tableMeta struct {
-	Columns       []Column `json:"columns"`
-	PrimaryKey    []string `json:"primary_key"`
-	LaneColumns   []string `json:"lane_columns"`
-	Order         string   `json:"order,omitempty"`
-	UnknownFields string   `json:"unknown_fields"`
-	Enrolled      bool     `json:"enrolled"`
-	System        bool     `json:"system,omitempty"`
+	Columns       []Column    `json:"columns"`
+	PrimaryKey    []string    `json:"primary_key"`
+	LaneColumns   []string    `json:"lane_columns"`
+	Order         string      `json:"order,omitempty"`
+	UnknownFields string      `json:"unknown_fields"`
+	References    []Reference `json:"references,omitempty"`
+	Enrolled      bool        `json:"enrolled"`
+	System        bool        `json:"system,omitempty"`
 }
 
 type settingsMeta struct {
@@ -160,7 +161,7 @@ func (s *Snapshot) registryRows() []row {
 	for _, t := range s.Tables {
 		rows = append(rows, row{id: tableRowID(t.ID), kind: typeTable, location: t.Path, key: t.Key, table: some(uint64(t.ID)),
 			metadata: mustJSON(tableMeta{Columns: t.Columns, PrimaryKey: t.PrimaryKey, LaneColumns: t.LaneColumns, Order: t.Order,
-				UnknownFields: t.UnknownFields, Enrolled: t.Enrolled, System: t.System})})
+				UnknownFields: t.UnknownFields, References: t.References, Enrolled: t.Enrolled, System: t.System})})
 	}
 	return rows
 }

@@ -29,7 +29,7 @@ const (
 	DropUnknown   = "drop"
 )
 
-// Table is one registered table and its head. Columns, PrimaryKey, LaneColumns, Order, UnknownFields and Enrolled come
+// Table is one registered table and its head. Columns, PrimaryKey, LaneColumns, Order, UnknownFields, References and Enrolled come
 // from the registry and are empty in a snapshot of [Current].
 type Table struct {
 	ID          TableID
@@ -41,6 +41,7 @@ type Table struct {
 	Order       string   // the order column; empty = lane order alone
 	// UnknownFields is RefuseUnknown or DropUnknown.
 	UnknownFields string
+	References    []Reference
 	Enrolled      bool // takes rows from lanes
 	System        bool // of the graph itself, such as the dead letters
 	Head          Head

@@ -84,7 +84,7 @@ func (s *Snapshot) validateTables() error {
 			}
 		}
 	}
-	return nil
+	return s.validateReferences()
 }
 
 func (t Table) validateDefinition() error {

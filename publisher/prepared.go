@@ -16,6 +16,8 @@ type Prepared struct {
 	// Replay tells that the input is the dead letters, which Rejects removes: there is no cut, and the table may be held.
 	Replay bool
 	Tables []PreparedTable
+	// Judged are the head versions of tables that the fold does not commit to and that its references were judged by: they have to be the heads still.
+	Judged map[heads.TableID]uint64
 	// Rejects is the commit to the dead letters, nil when there are none; RejectCount its rows.
 	Rejects     *PreparedTable
 	RejectCount int

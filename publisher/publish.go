@@ -143,6 +143,9 @@ func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, r
 	if err := checkCuts(next, rec.previous, rec.cut); err != nil {
 		return err
 	}
+	if err := checkJudged(next, rec.judged); err != nil {
+		return err
+	}
 	for i, c := range rec.cut {
 		known, _ := next.Cut(c.Lane, c.Incarnation)
 		next.SetCut(heads.Cut{Lane: c.Lane, Incarnation: c.Incarnation, Through: c.Through, Open: known.Open})
@@ -210,12 +213,15 @@ func (p *Publisher) record(f *Prepared) (*record, map[heads.TableID]*lance.Table
 	if err := checkCuts(p.snap, f.Previous, f.Cut); err != nil {
 		return nil, nil, err
 	}
+	if err := checkJudged(p.snap, f.Judged); err != nil {
+		return nil, nil, err
+	}
 	id, err := p.mintID()
 	if err != nil {
 		return nil, nil, err
 	}
 	rec := &record{graph: p.snap.Graph, fold: f.Fold, epoch: p.epoch, commitID: id, previous: f.Previous, cut: f.Cut,
-		rejectCount: uint64(f.RejectCount), entries: uint64(f.Entries), rows: uint64(f.Rows), plannedAt: p.o.Clock()}
+		rejectCount: uint64(f.RejectCount), entries: uint64(f.Entries), rows: uint64(f.Rows), plannedAt: p.o.Clock(), judged: f.Judged}
 	bases := map[heads.TableID]*lance.Table{}
 	for i := range f.Tables {
 		t, err := p.recordTable(rec, &f.Tables[i], bases)

@@ -24,6 +24,8 @@ type record struct {
 	rejectCount   uint64
 	entries, rows uint64
 	plannedAt     time.Time
+	// judged are Prepared.Judged. They are not written down: whoever completes the fold has claimed the epoch since, and no other than its owner moves a head.
+	judged map[heads.TableID]uint64
 }
 
 // recordTable is one table's part of a record.

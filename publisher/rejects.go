@@ -28,6 +28,7 @@ type Reject struct {
 const (
 	CodeKeyExists        = "key_exists"
 	CodeTableUnavailable = "table_unavailable"
+	CodeMissingReference = "missing_reference"
 )
 
 // ID is the dead letter's primary key: "<lane>-<incarnation>-<sequence>-<row>".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
 )
 
@@ -37,6 +38,8 @@ type tableView struct {
 	Key         []string `json:"key"`
 	Enrolled    bool     `json:"enrolled"`
 	System      bool     `json:"system,omitempty"`
+	// References are the tables whose keys columns of this one hold.
+	References []run.Reference `json:"references,omitempty"`
 	// Reason, Since and Until are of a table that takes no rows; Until is the end of a pause.
 	Reason string     `json:"reason,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
@@ -81,6 +84,10 @@ func newHeadsView(s *heads.Snapshot) headsView {
 		view := tableView{
 			Table: t.Key, ID: uint64(t.ID), Path: t.Path, Version: t.Head.Version, Transaction: t.Head.Transaction,
 			Rows: t.Head.Rows, State: string(t.Head.State), Key: t.PrimaryKey, Enrolled: t.Enrolled, System: t.System,
+		}
+		for _, r := range t.References {
+			target, _ := s.TableByID(r.Table)
+			view.References = append(view.References, run.Reference{Columns: r.Columns, Table: target.Key})
 		}
 		if t.Head.State.Held() {
 			held := newHeldView(t)

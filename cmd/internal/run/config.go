@@ -99,12 +99,13 @@ type OTLP struct {
 type Table struct {
 	Table string `yaml:"table"`
 	// Path is where another engine has made the table, relative to the root; columns and key are then the table's own. Empty: ours.
-	Path          string   `yaml:"path,omitempty"`
-	Columns       []Column `yaml:"columns,omitempty"`
-	Key           []string `yaml:"key,omitempty,flow"`
-	LaneColumns   []string `yaml:"lane_columns,omitempty,flow"`
-	Order         string   `yaml:"order,omitempty"`
-	UnknownFields string   `yaml:"unknown_fields,omitempty"`
+	Path          string      `yaml:"path,omitempty"`
+	Columns       []Column    `yaml:"columns,omitempty"`
+	Key           []string    `yaml:"key,omitempty,flow"`
+	LaneColumns   []string    `yaml:"lane_columns,omitempty,flow"`
+	Order         string      `yaml:"order,omitempty"`
+	UnknownFields string      `yaml:"unknown_fields,omitempty"`
+	References    []Reference `yaml:"references,omitempty"`
 }
 
 // Column is one column of a table: Type is a Lance logical type or one of its common aliases (string, int64, double,

@@ -175,6 +175,38 @@ tables:
 	require.Equal(t, []string{"src", "n"}, c.Tables[1].KeyColumns())
 }
 
+// TestReferences: an absent list leaves what the graph has, an empty one takes it away.
+func TestReferences(t *testing.T) {
+	c, err := parse(t, `
+tables:
+  - {table: node:A, columns: [{name: id, type: string}]}
+  - table: edge:E
+    columns: [{name: id, type: string}, {name: a, type: utf8}, {name: b, type: string, nullable: true}]
+    references: [{columns: [a], table: node:A}, {columns: [b], table: edge:E}, {columns: [a], table: node:Elsewhere}]
+  - {table: node:B, columns: [{name: id, type: string}], references: []}
+`)
+	require.NoError(t, err)
+	require.Nil(t, c.Tables[0].References)
+	require.Equal(t, []Reference{{[]string{"a"}, "node:A"}, {[]string{"b"}, "edge:E"}, {[]string{"a"}, "node:Elsewhere"}}, c.Tables[1].References)
+	require.Equal(t, []Reference{}, c.Tables[2].References)
+	_, err = parse(t, `
+tables:
+  - {table: node:A, columns: [{name: id, type: string}]}
+  - table: edge:E
+    columns: [{name: id, type: string}, {name: n, type: int64}]
+    references: [{columns: [n], table: node:A}, {columns: [n], table: node:A}, {columns: [id, n], table: node:A}, {columns: [x], table: node:A}, {columns: [n, n]}, {table: node:A}]
+`)
+	for _, fault := range []string{
+		`tables[1].references[0]: table "edge:E": reference [n] to "node:A": column "n" is int64, key column "id" is string`,
+		`references[1]: table "edge:E": reference [n] to "node:A": it comes twice`, `references[2]: table "edge:E": reference [id n] to "node:A": 2 columns for the key [id]`,
+		`there is no column "x"`, `column "n" comes twice`, "no table is named", "no columns are named",
+	} {
+		require.ErrorContains(t, err, fault)
+	}
+	_, err = parse(t, "tables: [{table: node:A, columns: [{name: id, type: string}], references: [{column: [id], table: node:A}]}]\n")
+	require.ErrorContains(t, err, "field column not found")
+}
+
 func TestIngestLimits(t *testing.T) {
 	c, err := parse(t, "")
 	require.NoError(t, err)

@@ -163,6 +163,9 @@ func (f *folder) claim(ctx context.Context) (fold.Publisher, error) {
 			return nil, fmt.Errorf("table %s: %w", t.Table, err)
 		}
 	}
+	if err := setReferences(ctx, pub, f.cfg.Tables); err != nil {
+		return nil, fmt.Errorf("folder: %w", err)
+	}
 	snapshot, err := pub.Refresh(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("folder: claim: %w", err)

@@ -57,6 +57,7 @@ func (c *Config) Validate() error {
 			found.add(multierror.Prefix(err, fmt.Sprintf("tables[%d]:", i)))
 		}
 	}
+	c.validateReferences(&found)
 	return found.list.ErrorOrNil()
 }
 
