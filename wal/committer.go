@@ -140,8 +140,12 @@ func (l *Log) encode(f *flight) error {
 	f.time = c.time
 	c.window.settle(Seq(l.synced.Load()))
 	batch := l.db.NewBatch()
-	for _, gone := range c.window.expire(c.time) {
-		if err := batch.Delete(dedupeKey(gone), nil); err != nil {
+	gone, err := c.window.expire(c.time)
+	if err != nil {
+		return err
+	}
+	for _, key := range gone {
+		if err := batch.Delete(key.bytes(), nil); err != nil {
 			return err
 		}
 	}
@@ -185,7 +189,7 @@ func (l *Log) assign(p *pending, group **dedupeGroup) (dup bool, err error) {
 	receipt := &p.result().Receipt
 	*receipt = Receipt{Lane: l.id.Lane, Incarnation: l.id.Incarnation, DedupeSince: l.dedupeSince}
 	if id := p.entry.MsgID; id != "" {
-		first, err := c.window.find(id)
+		first, err := c.window.find(id, p.entry.Digest)
 		if err != nil {
 			return false, err
 		}
@@ -219,7 +223,7 @@ func (l *Log) assign(p *pending, group **dedupeGroup) (dup bool, err error) {
 
 // duplicate answers p with the receipt of its first copy. The answer rides in
 // this flight, which is answered after the first copy's.
-func duplicate(p *pending, first *dedupeRecord) {
+func duplicate(p *pending, first *found) {
 	r := p.result()
 	if first.digest != p.entry.Digest {
 		r.Err = wrapf(ErrMsgIDReused, "message id first used at sequence %d", first.seq)
@@ -227,6 +231,9 @@ func duplicate(p *pending, first *dedupeRecord) {
 	}
 	r.Receipt.Seq, r.Receipt.Epoch, r.Receipt.Rows = first.seq, first.seq.Epoch(), first.rows
 	r.Receipt.Duplicate = true
+	if o := first.origin; o != nil {
+		r.Receipt.Lane, r.Receipt.Incarnation = o.Lane, o.Incarnation
+	}
 }
 
 // place adds p to the value being built, ending that value first when p does

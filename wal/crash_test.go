@@ -40,7 +40,7 @@ func (m *crashMonitor) MaybeError(op errorfs.Op) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ops++
-	m.orderDirectory(op)
+	orderDirectory(m.t, m.mem, m.percent, op)
 	if m.ops%m.every != 0 {
 		return nil
 	}
@@ -53,13 +53,13 @@ func (m *crashMonitor) MaybeError(op errorfs.Op) error {
 // one. File systems with a metadata journal keep that order, and Pebble relies
 // on it (a new manifest and the marker that names it are two entries); the
 // memory file system would let the later entry survive without the earlier.
-func (m *crashMonitor) orderDirectory(op errorfs.Op) {
+func orderDirectory(t *testing.T, mem *vfs.MemFS, percent int, op errorfs.Op) {
 	switch op.Kind {
 	case errorfs.OpCreate, errorfs.OpLink, errorfs.OpRemove, errorfs.OpRename, errorfs.OpReuseForWrite:
-		if m.percent == 0 {
+		if percent == 0 {
 			return
 		}
-		require.NoError(m.t, syncDir(m.mem, m.mem.PathDir(op.Path)))
+		require.NoError(t, syncDir(mem, mem.PathDir(op.Path)))
 	}
 }
 
@@ -88,7 +88,7 @@ func (m *crashMonitor) check(mem *vfs.MemFS, where string) {
 		if receipt.Seq > released {
 			require.Equal(m.t, id, found[receipt.Seq], "W2; %s", where)
 		}
-		rec, err := l.commit.window.find(id)
+		rec, err := l.commit.window.find(id, [32]byte{})
 		require.NoError(m.t, err, where)
 		require.NotNil(m.t, rec, "dedupe record of %s; %s", id, where)
 		require.Equal(m.t, receipt.Seq, rec.seq, where)

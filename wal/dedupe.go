@@ -26,31 +26,59 @@ type dedupeGroup struct {
 	records []dedupeRecord
 }
 
-// dedupeWindow is the index of the message ids inside the window. It keeps a
-// hash for each id, not the id: a hit is settled by reading the stored group.
-// The hash is seeded per process, so a producer cannot aim collisions at it.
-// It belongs to the committer.
+// dedupeWindow is the index of the message ids inside the window: those that were stored before the log was opened,
+// in restored, and those of this process. It keeps a hash for each id, not the id: a hit is settled by reading the
+// stored group. The hash is seeded per process, so a producer cannot aim collisions at it. It belongs to the committer.
 type dedupeWindow struct {
 	span  int64 // microseconds
 	max   int
 	seed  maphash.Seed
-	group []*dedupeGroup // oldest first
+	old   *restored
+	group []*dedupeGroup // of this process, oldest first
 	index map[uint64]Seq // newest sequence for a hash
 	more  map[uint64][]Seq
-	count int
-	load  func(last Seq) (*dedupeGroup, error)
+	count int // in group
+	load  func(storedKey) (*storedGroup, error)
 }
 
-func newDedupeWindow(window time.Duration, max int, load func(Seq) (*dedupeGroup, error)) *dedupeWindow {
-	return &dedupeWindow{
+// found is a record of the window and the log that it was acknowledged by, nil for this one.
+type found struct {
+	dedupeRecord
+	origin *Origin
+}
+
+func newDedupeWindow(window time.Duration, max int, load func(storedKey) (*storedGroup, error)) *dedupeWindow {
+	w := &dedupeWindow{
 		span: window.Microseconds(), max: max, seed: maphash.MakeSeed(), load: load,
 		index: map[uint64]Seq{}, more: map[uint64][]Seq{},
 	}
+	w.old = newRestored(w.seed)
+	return w
 }
 
-// find gives the record of a message id that is inside the window, or nil.
-func (w *dedupeWindow) find(id string) (*dedupeRecord, error) {
+// find gives the record of a message id that is inside the window, or nil. It waits until the window is loaded. The parts of one message may have
+// gone to two predecessors under one id: then the one with the digest is meant.
+func (w *dedupeWindow) find(id string, digest [32]byte) (*found, error) {
 	hash := maphash.String(w.seed, id)
+	best, err := w.findOwn(id, hash)
+	if best != nil || err != nil {
+		return best, err
+	}
+	keys, err := w.old.lookup(hash)
+	for i := 0; i < len(keys) && err == nil; i++ {
+		var g *storedGroup
+		if g, err = w.load(keys[i]); err != nil {
+			return nil, err
+		}
+		if r := g.find(id); r != nil && (best == nil || r.digest == digest) {
+			best = r
+		}
+	}
+	return best, err
+}
+
+// findOwn looks through what this process has stored.
+func (w *dedupeWindow) findOwn(id string, hash uint64) (*found, error) {
 	seq, ok := w.index[hash]
 	if !ok {
 		return nil, nil
@@ -60,18 +88,15 @@ func (w *dedupeWindow) find(id string) (*dedupeRecord, error) {
 		if g == nil {
 			continue
 		}
-		records := g.records
-		if records == nil {
-			stored, err := w.load(g.last)
-			if err != nil {
+		stored := &storedGroup{dedupeGroup: *g}
+		if g.records == nil {
+			var err error
+			if stored, err = w.load(storedKey{kindDedupe, uint64(g.last)}); err != nil {
 				return nil, err
 			}
-			records = stored.records
 		}
-		for i := range records {
-			if records[i].id == id {
-				return &records[i], nil
-			}
+		if r := stored.find(id); r != nil {
+			return r, nil
 		}
 	}
 	return nil, nil
@@ -106,31 +131,25 @@ func (w *dedupeWindow) add(g *dedupeGroup, r dedupeRecord) {
 	w.count++
 }
 
-// restore adds a group read at open.
-func (w *dedupeWindow) restore(stored *dedupeGroup) {
-	g := w.open(stored.first, stored.time)
-	for _, r := range stored.records {
-		w.add(g, r)
-	}
-	g.last, g.records = stored.last, nil
-}
-
 // expire forgets groups that left the window by time or by count, and gives
-// the last sequence of each for deletion. Time is the log's own, so a clock
-// that jumps back forgets nothing early and remembers nothing twice.
-func (w *dedupeWindow) expire(now int64) []Seq {
-	var gone []Seq
+// the key of each for deletion. Time is the log's own, so a clock
+// that jumps back forgets nothing early and remembers nothing twice. It waits until the window is loaded.
+func (w *dedupeWindow) expire(now int64) ([]storedKey, error) {
+	gone, err := w.old.expire(now-w.span, w.max-w.count)
+	if err != nil || !w.old.empty() {
+		return gone, err // what is older goes first
+	}
 	for len(w.group) > 0 {
 		g := w.group[0]
 		if g.time+w.span > now && w.count <= w.max {
 			break
 		}
-		gone = append(gone, g.last)
+		gone = append(gone, storedKey{kindDedupe, uint64(g.last)})
 		w.forget(g)
 		w.group[0] = nil
 		w.group = w.group[1:]
 	}
-	return gone
+	return gone, nil
 }
 
 func (w *dedupeWindow) forget(g *dedupeGroup) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -36,10 +37,14 @@ const (
 	headerError  = "Nats-Service-Error"
 	headerCode   = "Nats-Service-Error-Code"
 
-	frameSchema = "schema"
-	frameValue  = "value"
-	frameEnd    = "end"
-	frameError  = "error"
+	headerAfter = "Foldline-After"
+
+	frameSchema   = "schema"
+	frameValue    = "value"
+	frameDedupe   = "dedupe"
+	frameImported = "imported"
+	frameEnd      = "end"
+	frameError    = "error"
 )
 
 // ReadSubjects are the subjects of a lane's readers,
@@ -55,6 +60,8 @@ type wireRequest struct {
 	Through  Seq    `json:"through,string"`
 	MaxBytes int64  `json:"max_bytes"`
 	Inside   bool   `json:"inside,omitempty"`
+	// Window asks for the groups of the dedupe window after a key instead of values: frameImported or frameDedupe.
+	Window string `json:"window,omitempty"`
 }
 
 func (w wireRequest) read() ReadRequest {
@@ -166,12 +173,17 @@ func newFrame(subject, kind string) *nats.Msg {
 
 // valueFrames calls send with the frames of one stored value.
 func valueFrames(subject string, v storedValue, send func(*nats.Msg) error) error {
-	parts := max(1, (len(v.data)+maxFrameBytes-1)/maxFrameBytes)
+	h := nats.Header{headerFrame: {frameValue}, headerFirst: {v.header.First.String()}, headerLast: {v.last.String()}}
+	return recordFrames(subject, h, v.data, send)
+}
+
+// recordFrames calls send with the parts of a stored record, each with the headers h.
+func recordFrames(subject string, h nats.Header, data []byte, send func(*nats.Msg) error) error {
+	parts := max(1, (len(data)+maxFrameBytes-1)/maxFrameBytes)
 	for i := range parts {
-		msg := newFrame(subject, frameValue)
-		msg.Data = v.data[i*maxFrameBytes : min((i+1)*maxFrameBytes, len(v.data))]
-		msg.Header.Set(headerFirst, v.header.First.String())
-		msg.Header.Set(headerLast, v.last.String())
+		msg := newFrame(subject, "")
+		maps.Copy(msg.Header, h)
+		msg.Data = data[i*maxFrameBytes : min((i+1)*maxFrameBytes, len(data))]
 		msg.Header.Set(headerPart, fmt.Sprintf("%d/%d", i+1, parts))
 		msg.Header.Set(headerCRC, fmt.Sprintf("%08x", checksum(msg.Data)))
 		if err := send(msg); err != nil {

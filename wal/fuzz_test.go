@@ -116,7 +116,10 @@ func FuzzDecodeRecords(f *testing.F) {
 	seedMutations(func(b []byte) { f.Add(b) }, encodeDedupe(goldenGroup()))
 	seedMutations(func(b []byte) { f.Add(b) }, releasedRecord{through: 9}.encode())
 	seedMutations(func(b []byte) { f.Add(b) }, encodeLoss(9))
+	seedMutations(func(b []byte) { f.Add(b) }, encodeImported(&Origin{1, "x"}, encodeDedupe(goldenGroup())))
+	seedMutations(func(b []byte) { f.Add(b) }, (&lineage{logs: []Origin{{1, "x"}, {2, "y"}}}).encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzImported(t, data)
 		if id, err := decodeIdentity(data); err == nil {
 			require.Equal(t, data, id.encode())
 		}
@@ -138,6 +141,30 @@ func FuzzDecodeRecords(f *testing.F) {
 			require.Equal(t, data, r.encode())
 		}
 	})
+}
+
+// fuzzImported decodes the records of an import with the right checksum.
+func fuzzImported(t *testing.T, data []byte) {
+	if len(data) < importedFixed {
+		return
+	}
+	fixed := append([]byte(nil), data...)
+	le.PutUint32(fixed[4:], checksum(fixed[8:]))
+	if g, err := decodeStored(storedKey{kindImported, 1}, fixed); err == nil {
+		back, err := decodeStored(storedKey{kindImported, 1}, encodeImported(g.origin, encodeDedupe(&g.dedupeGroup)))
+		require.NoError(t, err)
+		require.Equal(t, g, back)
+	} else {
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
+	le.PutUint32(fixed, checksum(fixed[4:]))
+	if n, err := decodeLineage(fixed); err == nil {
+		back, err := decodeLineage(n.encode())
+		require.NoError(t, err)
+		require.Equal(t, n, back)
+	} else {
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
 }
 
 // FuzzFrames feeds a reader one frame with hostile headers.

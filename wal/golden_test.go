@@ -123,6 +123,18 @@ func TestGoldenBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, goldenGroup(), group)
 
+	imported := encodeImported(&Origin{3, goldenIdentity().Incarnation}, encodeDedupe(goldenGroup()))
+	golden(t, "imported", imported)
+	stored, err := decodeStored(storedKey{kindImported, 4}, goldenBytes(t, "imported"))
+	require.NoError(t, err)
+	require.Equal(t, &storedGroup{dedupeGroup: *goldenGroup(), origin: &Origin{3, goldenIdentity().Incarnation}}, stored)
+
+	n := &lineage{logs: []Origin{{3, goldenIdentity().Incarnation}, {70_000, "other"}}}
+	golden(t, "lineage", n.encode())
+	logs, err := decodeLineage(goldenBytes(t, "lineage"))
+	require.NoError(t, err)
+	require.Equal(t, n, logs)
+
 	released := releasedRecord{through: NewSeq(2, 6), total: totals{6, 16, 1234}}
 	golden(t, "released", released.encode())
 	back, err := decodeReleased(goldenBytes(t, "released"))
@@ -171,7 +183,7 @@ func TestFormatDocument(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
 	require.NoError(t, err)
 	for _, want := range []string{
-		`"FOLDWAL\n"`, `"FLWV"`, `"FLWD"`, `"FLWM"`, "72 bytes", "36 bytes", "40 bytes", "16 bytes",
+		`"FOLDWAL\n"`, `"FLWV"`, `"FLWD"`, `"FLWI"`, `"FLWM"`, "72 bytes", "36 bytes", "40 bytes", "16 bytes",
 		"524,288", "4,194,304", "67,108,864", "1,048,576", "65,536", "1,024", "8,192", "4,096",
 	} {
 		require.Contains(t, string(text), want)

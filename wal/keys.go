@@ -10,7 +10,9 @@ import (
 // the span that a release excises.
 const (
 	kindDedupe   = 'd' // + last sequence of the sync batch
+	kindImported = 'i' // + place; a group of a predecessor's window
 	kindLoss     = 'l' // accepted loss
+	kindLineage  = 'p' // the predecessors
 	kindReleased = 'r' // released_through
 	kindSchema   = 's' // + schema id
 	kindValue    = 'v' // + last sequence of the value
@@ -30,6 +32,7 @@ func makeKey(kind byte, n uint64) []byte {
 func valueKey(last Seq) []byte     { return makeKey(kindValue, uint64(last)) }
 func dedupeKey(last Seq) []byte    { return makeKey(kindDedupe, uint64(last)) }
 func schemaKey(id SchemaID) []byte { return makeKey(kindSchema, uint64(id)) }
+func lineageKey() []byte           { return []byte{kindLineage} }
 func lossKey() []byte              { return []byte{kindLoss} }
 func releasedKey() []byte          { return []byte{kindReleased} }
 func spanEnd(kind byte) []byte     { return []byte{kind + 1} }

@@ -54,6 +54,8 @@ type Log struct {
 
 	// dedupeSince is set before Begin; zero when nothing was lost.
 	dedupeSince time.Time
+	// lineage is set before Begin; nil when no predecessor was looked for.
+	lineage *lineage
 
 	closing sync.Once
 	closed  atomic.Bool
@@ -64,8 +66,12 @@ func (l *Log) Incarnation() string { return l.id.Incarnation }
 
 // Begin admits entries under an epoch that the caller has claimed for the
 // lane. The epoch must be above every one the log has used, else [ErrFenced].
+// It returns when the dedupe window is loaded, which goes on since Open, or fails with why it could not be ([ErrCorrupt]).
 // It may be called once for each open log.
 func (l *Log) Begin(epoch Epoch) error {
+	if err := l.commit.window.old.wait(); err != nil {
+		return l.storeError(err)
+	}
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	if l.readOnly {
@@ -97,7 +103,10 @@ func (l *Log) Status(context.Context) (Status, error) {
 		Epoch:         Epoch(l.epoch.Load()),
 		SyncedThrough: Seq(l.synced.Load()), ReleasedThrough: Seq(l.released.Load()),
 		Entries: int64(unreleased.Entries), Rows: int64(unreleased.Rows), Bytes: int64(unreleased.Bytes),
-		Syncs: l.syncs.Load(),
+		Syncs: l.syncs.Load(), DedupeSince: l.dedupeSince,
+	}
+	if l.lineage != nil {
+		s.Predecessors = l.lineage.logs
 	}
 	if syncedAt != 0 {
 		s.SyncedAt = time.UnixMicro(syncedAt)
@@ -160,6 +169,7 @@ func (l *Log) closeStore() error {
 		return l.fault.get()
 	}
 	l.armed.Store(false)
+	l.commit.window.old.abandon()
 	return errors.Join(l.mark.close(), l.db.Close(), l.lock.Close())
 }
 

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -51,7 +52,7 @@ func (l *Log) MarkLoss() error {
 	return nil
 }
 
-func (l *Log) recoverLoss() error {
+func (l *Log) recoverLoss(context.Context) error {
 	value, closer, err := l.db.Get(lossKey())
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -71,7 +72,7 @@ func readMark(fs vfs.FS, dir string) (seq Seq, ok bool, err error) {
 // recoverMark compares the end of the log with its mark and opens the mark for
 // writing. A log that ends below it has lost acknowledged entries: that is an
 // error, unless the loss is accepted.
-func (l *Log) recoverMark() error {
+func (l *Log) recoverMark(context.Context) error {
 	fs, dir := l.opts.FS, l.storeDir()
 	end := Seq(l.synced.Load())
 	marked, ok, err := readMark(fs, dir)

@@ -10,27 +10,25 @@ import (
 
 // recover rebuilds the log's state from what Pebble replayed. Pebble's open
 // has written all of it to synced tables, so everything found is durable. Its
-// cost does not depend on the backlog: the totals stand in the newest value,
-// and only the dedupe window is read whole.
+// cost depends neither on the backlog, for the totals stand in the newest value, nor on the dedupe window, which is loaded behind it.
 func (l *Log) recover(ctx context.Context) error {
 	l.commit.value = newValueBuilder()
-	l.commit.window = newDedupeWindow(l.opts.DedupeWindow, l.opts.DedupeMax, l.loadDedupe)
-	steps := []func(context.Context) error{l.recoverSchemas, l.recoverReleased, l.recoverEnd, l.recoverDedupe, l.finishRelease}
-	for _, step := range steps {
+	l.commit.window = newDedupeWindow(l.opts.DedupeWindow, l.opts.DedupeMax, l.loadStored)
+	for _, step := range []func(context.Context) error{
+		l.recoverSchemas, l.recoverReleased, l.recoverEnd, l.recoverLineage, l.recoverTime, l.finishRelease, l.recoverLoss, l.recoverMark,
+		l.startWindow, // the last: whoever fails before it has nothing to end
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if err := l.recoverLoss(); err != nil {
-		return err
-	}
-	return l.recoverMark()
+	return nil
 }
 
 // scan visits all records of a kind in order. The key and value are valid
 // during the call only.
 func (l *Log) scan(kind byte, visit func(key, value []byte) error) error {
-	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: spanStart(kind), UpperBound: spanEnd(kind)})
+	it, err := l.db.NewIter(kindSpan(kind))
 	if err != nil {
 		return l.storeError(err)
 	}
@@ -95,7 +93,7 @@ func (l *Log) recoverReleased(context.Context) error {
 func (l *Log) recoverEnd(context.Context) error {
 	c := &l.commit
 	c.last, c.total = Seq(l.released.Load()), l.totalReleased
-	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: spanStart(kindValue), UpperBound: spanEnd(kindValue)})
+	it, err := l.db.NewIter(kindSpan(kindValue))
 	if err != nil {
 		return l.storeError(err)
 	}
@@ -132,33 +130,80 @@ func (l *Log) recoverLast(it *pebble.Iterator) error {
 	return nil
 }
 
-func (l *Log) recoverDedupe(context.Context) error {
-	w := l.commit.window
-	err := l.scan(kindDedupe, func(key, value []byte) error {
-		n, err := keyNumber(kindDedupe, key)
+// recoverTime continues the log's time where the window's newest group ends: the values that had it may be released.
+func (l *Log) recoverTime(context.Context) error {
+	for _, kind := range []byte{kindImported, kindDedupe} {
+		it, err := l.db.NewIter(kindSpan(kind))
 		if err != nil {
-			return &CorruptError{Key: keyString(key), Err: err}
+			return l.storeError(err)
 		}
-		g, err := decodeDedupe(Seq(n), value)
-		if err != nil {
-			return err
+		if it.Last() {
+			err = l.recoverTimeOf(it)
 		}
+		if err = errors.Join(err, it.Error(), it.Close()); err != nil {
+			return l.storeError(err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) recoverTimeOf(it *pebble.Iterator) error {
+	n, err := keyNumber(it.Key()[0], it.Key())
+	if err != nil {
+		return &CorruptError{Key: keyString(it.Key()), Err: err}
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return err
+	}
+	g, err := scanStored(storedKey{it.Key()[0], n}, value, func(*rawRecord) {})
+	if err == nil {
 		l.commit.time = max(l.commit.time, g.time)
-		w.restore(g)
-		return nil
-	})
+	}
 	return err
 }
 
-// loadDedupe reads a stored group of the window.
-func (l *Log) loadDedupe(last Seq) (*dedupeGroup, error) {
-	value, closer, err := l.db.Get(dedupeKey(last))
-	if err != nil {
-		return nil, l.storeError(fmt.Errorf("dedupe group %d: %w", last, err))
+// startWindow loads the dedupe window behind the open: Begin waits for it. What it reads is what is stored now.
+func (l *Log) startWindow(context.Context) error {
+	old := l.commit.window.old
+	if l.readOnly {
+		old.nothing()
+		return nil
 	}
-	g, err := decodeDedupe(last, value)
+	kinds := []byte{kindDedupe}
+	if l.lineage != nil { // without it an import was cut off, and what it left does not count
+		kinds = []byte{kindImported, kindDedupe}
+	}
+	var its []*pebble.Iterator
+	for _, kind := range kinds {
+		it, err := l.db.NewIter(kindSpan(kind))
+		if err != nil {
+			for _, it := range its {
+				err = errors.Join(err, it.Close())
+			}
+			old.nothing()
+			return l.storeError(err)
+		}
+		its = append(its, it)
+	}
+	go old.run(its)
+	return nil
+}
+
+// loadStored reads a stored group of the window.
+func (l *Log) loadStored(key storedKey) (*storedGroup, error) {
+	value, closer, err := l.db.Get(key.bytes())
+	if err != nil {
+		return nil, l.storeError(fmt.Errorf("%s: %w", key, err))
+	}
+	g, err := decodeStored(key, value)
 	if err = errors.Join(err, closer.Close()); err != nil {
 		return nil, l.storeError(err)
 	}
 	return g, nil
+}
+
+// kindSpan bounds an iterator to the records of a kind.
+func kindSpan(kind byte) *pebble.IterOptions {
+	return &pebble.IterOptions{LowerBound: spanStart(kind), UpperBound: spanEnd(kind)}
 }

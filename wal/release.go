@@ -158,7 +158,7 @@ func (l *Log) finishRelease(ctx context.Context) error {
 
 // firstValue gives the header of the oldest value.
 func (l *Log) firstValue() (h valueHeader, ok bool, err error) {
-	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: spanStart(kindValue), UpperBound: spanEnd(kindValue)})
+	it, err := l.db.NewIter(kindSpan(kindValue))
 	if err != nil {
 		return h, false, l.storeError(err)
 	}

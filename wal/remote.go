@@ -125,22 +125,6 @@ func (rd *remoteRead) run(ctx context.Context) error {
 // exchange sends one request and hands out what its reply holds. Done tells
 // that the read is complete.
 func (rd *remoteRead) exchange(ctx context.Context) (done bool, err error) {
-	inbox := rd.remote.nc.NewInbox()
-	sub, err := rd.remote.nc.SubscribeSync(inbox)
-	if err != nil {
-		return false, unavailable(err)
-	}
-	defer func() { err = errors.Join(err, unsubscribe(sub)) }()
-	if err := sub.SetPendingLimits(-1, pendingBytes); err != nil {
-		return false, unavailable(err)
-	}
-	if err := rd.ask(inbox); err != nil {
-		return false, err
-	}
-	return rd.receive(ctx, sub)
-}
-
-func (rd *remoteRead) ask(inbox string) error {
 	w := wireRequest{
 		V: wireVersion, Inc: rd.req.Incarnation, Epoch: uint64(rd.req.Epoch),
 		After: rd.after, Through: rd.req.Through, MaxBytes: maxReplyBytes, Inside: rd.inside(),
@@ -148,17 +132,34 @@ func (rd *remoteRead) ask(inbox string) error {
 	if rd.req.MaxBytes > 0 {
 		w.MaxBytes = min(maxReplyBytes, max(1, rd.req.MaxBytes-rd.bytes))
 	}
+	return rd.remote.exchange(w, func(sub *nats.Subscription) (bool, error) { return rd.receive(ctx, sub) })
+}
+
+// exchange sends a request and lets receive read its reply.
+func (r *Remote) exchange(w wireRequest, receive func(*nats.Subscription) (done bool, err error)) (done bool, err error) {
+	inbox := r.nc.NewInbox()
+	sub, err := r.nc.SubscribeSync(inbox)
+	if err != nil {
+		return false, unavailable(err)
+	}
+	defer func() { err = errors.Join(err, unsubscribe(sub)) }()
+	if err := sub.SetPendingLimits(-1, pendingBytes); err != nil {
+		return false, unavailable(err)
+	}
 	data, err := json.Marshal(w)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return unavailable(rd.remote.nc.PublishRequest(rd.remote.subjects.Read, inbox, data))
+	if err := r.nc.PublishRequest(r.subjects.Read, inbox, data); err != nil {
+		return false, unavailable(err)
+	}
+	return receive(sub)
 }
 
 func (rd *remoteRead) receive(ctx context.Context, sub *nats.Subscription) (done bool, err error) {
 	var a assembler
 	for {
-		msg, err := rd.next(ctx, sub)
+		msg, err := rd.remote.next(ctx, sub)
 		if err != nil {
 			return false, err
 		}
@@ -184,8 +185,8 @@ func (rd *remoteRead) receive(ctx context.Context, sub *nats.Subscription) (done
 }
 
 // next waits for a frame; silence counts as lost frames.
-func (rd *remoteRead) next(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
-	wait, cancel := context.WithTimeout(ctx, rd.remote.opts.Timeout)
+func (r *Remote) next(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+	wait, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
 	msg, err := sub.NextMsgWithContext(wait)
 	switch {

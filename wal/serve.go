@@ -94,7 +94,11 @@ func (s *server) read(ctx context.Context, msg *nats.Msg) {
 		s.log.opts.Logger.Warn("wal read of a later epoch left unanswered", "asked_epoch", w.Epoch, "epoch", own)
 		return
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case w.Window != "":
+		err = s.answerWindow(ctx, msg.Reply, w)
+	default:
 		err = s.answer(ctx, msg.Reply, w.read())
 	}
 	if err != nil {

@@ -83,6 +83,10 @@ type Status struct {
 	Syncs uint64 `json:"syncs"`
 	// SyncedAt is the log time of the newest synced value; zero when there is none.
 	SyncedAt time.Time `json:"synced_at"`
+	// DedupeSince is the instant before which message ids are not all known; zero when all are.
+	DedupeSince time.Time `json:"dedupe_since,omitzero"`
+	// Predecessors are the logs whose message ids are known here, as far as DedupeSince tells.
+	Predecessors []Origin `json:"predecessors,omitempty"`
 	// FreeBytes is what is free on the log's file system, -1 when that is not known.
 	FreeBytes int64 `json:"free_bytes"`
 	// Ready tells whether Append is admitted; Fault says why not.
