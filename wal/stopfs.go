@@ -32,13 +32,13 @@ func isStoreLog(path string) bool { return strings.HasSuffix(path, ".log") }
 // Create implements vfs.FS.
 func (s stopFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := s.FS.Create(name, c)
-	return s.wrapLog("create", name, f, err)
+	return s.wrapLog("create", name, f, &ahead{}, err)
 }
 
 // ReuseForWrite implements vfs.FS.
 func (s stopFS) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := s.FS.ReuseForWrite(old, name, c)
-	return s.wrapLog("reuse", name, f, err)
+	return s.wrapLog("reuse", name, f, nil, err) // it has been written before
 }
 
 // OpenDir implements vfs.FS. Without a directory's sync a new file may vanish,
@@ -54,7 +54,7 @@ func (s stopFS) OpenDir(name string) (vfs.File, error) {
 // Unwrap implements vfs.FS.
 func (s stopFS) Unwrap() vfs.FS { return s.FS }
 
-func (s stopFS) wrapLog(what, name string, f vfs.File, err error) (vfs.File, error) {
+func (s stopFS) wrapLog(what, name string, f vfs.File, a *ahead, err error) (vfs.File, error) {
 	if !isStoreLog(name) {
 		return f, err
 	}
@@ -62,18 +62,24 @@ func (s stopFS) wrapLog(what, name string, f vfs.File, err error) (vfs.File, err
 	if err != nil {
 		return f, err
 	}
-	return &stopFile{File: f, fs: s, path: name}, nil
+	return &stopFile{File: f, fs: s, path: name, ahead: a}, nil
 }
 
 // stopFile is a file of Pebble's log, or a directory.
 type stopFile struct {
 	vfs.File
-	fs   stopFS
-	path string
+	fs    stopFS
+	path  string
+	ahead *ahead // nil of a directory and of a file that is used again
 }
 
 // Write implements vfs.File.
 func (f *stopFile) Write(p []byte) (int, error) {
+	err := f.ahead.write(f.File, len(p), f.fs.armed.Load())
+	f.fs.check("write", f.path, err)
+	if err != nil {
+		return 0, err
+	}
 	n, err := f.File.Write(p)
 	f.fs.check("write", f.path, err)
 	return n, err
@@ -81,6 +87,7 @@ func (f *stopFile) Write(p []byte) (int, error) {
 
 // Sync implements vfs.File.
 func (f *stopFile) Sync() error {
+	f.ahead.synced()
 	err := f.File.Sync()
 	f.fs.check("sync", f.path, err)
 	return err
@@ -88,6 +95,7 @@ func (f *stopFile) Sync() error {
 
 // SyncData implements vfs.File.
 func (f *stopFile) SyncData() error {
+	f.ahead.synced()
 	err := f.File.SyncData()
 	f.fs.check("sync", f.path, err)
 	return err
