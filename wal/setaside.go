@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -37,4 +38,23 @@ func moveStore(fs vfs.FS, dir, aside string) error {
 		return fmt.Errorf("wal: set aside: %w", err)
 	}
 	return errors.Join(syncDir(fs, aside), syncDir(fs, dir))
+}
+
+// ListAside gives the directories below dir that logs were set aside in. fs nil means the operating system's.
+func ListAside(dir string, fs vfs.FS) ([]string, error) {
+	if fs == nil {
+		fs = vfs.Default
+	}
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("wal: %w", err)
+	}
+	var aside []string
+	for _, name := range names {
+		store := fs.PathJoin(dir, name, storeName)
+		if _, err := fs.Stat(store); err == nil && strings.HasPrefix(name, asidePrefix) {
+			aside = append(aside, fs.PathJoin(dir, name))
+		}
+	}
+	return aside, nil
 }

@@ -18,6 +18,9 @@ func TestSetAside(t *testing.T) {
 
 	aside, err := SetAside(opts)
 	require.NoError(t, err)
+	listed, err := ListAside("dir", opts.FS)
+	require.NoError(t, err)
+	require.Equal(t, []string{aside}, listed)
 	old, err := OpenReadOnly(t.Context(), aside, opts.FS)
 	require.NoError(t, err)
 	require.Equal(t, first.Incarnation(), old.Incarnation())

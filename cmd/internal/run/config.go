@@ -22,6 +22,9 @@ type Config struct {
 	// operator's decision for one start, so the file cannot hold it.
 	AcceptLoss bool `yaml:"-" help:"Take the lane although another log of it is open; its unfolded entries stay behind."`
 
+	// Predecessors matter to the first start of a log only, so the file cannot hold them either.
+	Predecessors []string `yaml:"-" name:"predecessor" sep:"none" help:"Directory of a stopped log that went before a new one, which then knows its message ids; may be repeated." placeholder:"DIR"`
+
 	NATS    NATS    `yaml:"nats" embed:"" prefix:"nats-"`
 	WAL     WAL     `yaml:"wal" embed:"" prefix:"wal-"`
 	Ingest  Ingest  `yaml:"ingest" embed:"" prefix:"ingest-"`

@@ -120,11 +120,8 @@ func (i *ingester) begin(ctx context.Context) error {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)
 	}
 	i.log.Info("lane epoch claimed", "lane", claim.Lane, "incarnation", claim.Incarnation, "epoch", epoch)
-	if i.cfg.AcceptLoss {
-		// What the lane's other log remembers of message ids is not known here.
-		if err := i.wal.MarkLoss(); err != nil {
-			return fmt.Errorf("lane %d: %w", claim.Lane, err)
-		}
+	if err := i.inherit(ctx); err != nil {
+		return fmt.Errorf("lane %d: %w", claim.Lane, err)
 	}
 	if err := i.wal.Begin(wal.Epoch(epoch)); err != nil {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)

@@ -28,7 +28,7 @@ func flagName(setting string) string { return strings.NewReplacer(".", "-", "_",
 
 // helpWithEnv names the variable of each setting.
 func helpWithEnv(v *kong.Value) string {
-	if v.Flag == nil || !slices.Contains(settingNames().flags(), v.Name) && v.Name != "config" && v.Name != "data" && v.Name != "accept-loss" {
+	if v.Flag == nil || !slices.Contains(settingNames().flags(), v.Name) && v.Name != "config" && v.Name != "data" && v.Name != "accept-loss" && v.Name != "predecessor" {
 		return v.Help
 	}
 	return strings.TrimSuffix(v.Help, ".") + " ($" + envName(v.Name) + ")."
