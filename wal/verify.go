@@ -13,7 +13,9 @@ const maxProblems = 100
 type Report struct {
 	Values, Entries, Rows, Bytes int64
 	Schemas                      int
-	DedupeGroups, DedupeRecords  int
+	// Dedupe counts the ids of the log's own entries that are in the window, Imported those of its predecessors.
+	DedupeGroups, DedupeRecords     int
+	ImportedGroups, ImportedRecords int
 	// First and Last bound the entries that are there.
 	First, Last Seq
 	// Released is the floor.
@@ -68,24 +70,23 @@ func (c *chain) add(h *valueHeader, entries, rows int, bytes int64) {
 // ids of the dedupe window. The error is for a check that could not be made;
 // what is wrong with the log is in the report.
 func (l *Log) Verify(ctx context.Context) (Report, error) {
-	released := Seq(l.released.Load())
+	l.mu.Lock()
+	released, bound := Seq(l.released.Load()), Seq(l.synced.Load())
 	r := Report{Released: released}
-	ids, err := l.verifyDedupe(&r)
-	if err != nil {
+	c := &chain{report: &r, prev: released, total: l.totalReleased}
+	l.mu.Unlock()
+	w := newWindowCheck(&r, bound)
+	if err := l.verifyWindow(w); err != nil {
 		return r, err
 	}
 	if err := l.verifySchemas(&r); err != nil {
 		return r, err
 	}
-	l.mu.Lock()
-	c := &chain{report: &r, prev: released, total: l.totalReleased}
-	l.mu.Unlock()
-	bound := Seq(l.synced.Load())
-	err = l.scan(kindValue, func(key, data []byte) error {
+	err := l.scan(kindValue, func(key, data []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return l.verifyValue(c, ids, bound, key, data)
+		return l.verifyValue(c, w, bound, key, data)
 	})
 	if err == nil && c.prev != bound {
 		r.problem("W3: values end at %d, synced through %d", c.prev, bound)
@@ -93,15 +94,11 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	if l.marked > bound {
 		r.problem("W2: the log ends at %d, %d was acknowledged", bound, l.marked)
 	}
-	for id, seq := range ids {
-		if seq > released && seq <= bound {
-			r.problem("dedupe record %q names entry %d, which is not there", id, seq)
-		}
-	}
+	w.end(l.windowFloor())
 	return r, err
 }
 
-func (l *Log) verifyValue(c *chain, ids map[string]Seq, bound Seq, key, data []byte) error {
+func (l *Log) verifyValue(c *chain, w *windowCheck, bound Seq, key, data []byte) error {
 	n, err := keyNumber(kindValue, key)
 	if err != nil {
 		c.report.problem("%v", err)
@@ -125,44 +122,60 @@ func (l *Log) verifyValue(c *chain, ids map[string]Seq, bound Seq, key, data []b
 		return err
 	}
 	c.add(&h, len(b.Entries), b.Rows(), b.Bytes)
-	for _, e := range b.Entries {
-		if e.MsgID == "" {
-			continue
+	w.entries(b)
+	return nil
+}
+
+// verifyWindow reads the groups of the window, those that do not decode too, up to the check's bound.
+func (l *Log) verifyWindow(w *windowCheck) error {
+	for _, k := range windowKinds {
+		if k.kind == kindImported && l.lineage == nil {
+			continue // left by an import that was cut off: it does not count
 		}
-		if seq, ok := ids[e.MsgID]; ok && seq == e.Seq {
-			delete(ids, e.MsgID)
+		err := l.scan(k.kind, func(key, data []byte) error {
+			n, err := keyNumber(k.kind, key)
+			if k.kind == kindDedupe && Seq(n) > w.bound {
+				return nil
+			}
+			var g *storedGroup
+			if err == nil {
+				g, err = decodeStored(storedKey{k.kind, n}, data)
+			}
+			if err != nil {
+				w.report.problem("%v", err)
+				return nil
+			}
+			w.add(g, storedKey{k.kind, n})
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// verifyDedupe gives the newest entry of each message id in the window.
-func (l *Log) verifyDedupe(r *Report) (map[string]Seq, error) {
-	ids, last := map[string]Seq{}, Seq(0)
+// windowFloor is the first sequence of the oldest own group that can be read, 0 when there is none.
+func (l *Log) windowFloor() (floor Seq) {
 	err := l.scan(kindDedupe, func(key, data []byte) error {
 		n, err := keyNumber(kindDedupe, key)
 		if err != nil {
-			r.problem("%v", err)
 			return nil
 		}
-		g, err := decodeDedupe(Seq(n), data)
-		if err != nil {
-			r.problem("%v", err)
-			return nil
-		}
-		if g.first <= last {
-			r.problem("dedupe groups overlap at %d", g.first)
-		}
-		last = g.last
-		r.DedupeGroups++
-		for _, rec := range g.records {
-			r.DedupeRecords++
-			ids[rec.id] = rec.seq
+		if g, err := scanStored(storedKey{kindDedupe, n}, data, func(*rawRecord) {}); err == nil {
+			floor = g.first
+			return errEnough
 		}
 		return nil
 	})
-	return ids, err
+	if err != nil && !errors.Is(err, errEnough) {
+		return 0
+	}
+	return floor
 }
+
+// errEnough ends a scan.
+var errEnough = errors.New("enough")
 
 func (l *Log) verifySchemas(r *Report) error {
 	return l.scan(kindSchema, func(key, data []byte) error {
@@ -178,18 +191,49 @@ func (l *Log) verifySchemas(r *Report) error {
 	})
 }
 
+// Reader is what a check through a reader's eyes needs: values and the dedupe window. *Log and *Remote are ones.
+type Reader interface {
+	Source
+	WindowSource
+}
+
 // VerifySource checks what a reader can see of a log, near or far: that values
 // decode under schemas that are those of their ids, join each other from the released
-// part to the synced-through mark, and that time does not go back. It is the check for a log whose owner runs: what
-// the owner releases meanwhile is passed over. The error is for a check that
+// part to the synced-through mark, that time does not go back, and that dedupe records and entries are those of each other.
+// It is the check for a log whose owner runs: what
+// the owner releases meanwhile, or forgets, is passed over. The error is for a check that
 // could not be made, such as an owner that went away.
-func VerifySource(ctx context.Context, s Source) (Report, error) {
+func VerifySource(ctx context.Context, s Reader) (Report, error) {
 	status, err := s.Status(ctx)
 	if err != nil {
 		return Report{}, err
 	}
 	r := Report{Released: status.ReleasedThrough}
-	c := &sourceCheck{report: &r, prev: r.Released, schemas: map[SchemaID]bool{}}
+	w := newWindowCheck(&r, status.SyncedThrough)
+	for g, err := range s.Window(ctx, status) {
+		if breaksOff(err) {
+			return r, err
+		}
+		if err != nil {
+			r.problem("%v", err)
+			return r, nil
+		}
+		w.add(&g.stored, g.key)
+	}
+	c := &sourceCheck{report: &r, window: w, prev: r.Released, schemas: map[SchemaID]bool{}}
+	if err := c.readAll(ctx, s, status); err != nil || !r.OK() {
+		return r, err
+	}
+	floor, err := windowFloor(ctx, s, status)
+	if err == nil {
+		w.end(floor)
+	}
+	return r, err
+}
+
+// readAll reads from the released part to the synced-through mark.
+func (c *sourceCheck) readAll(ctx context.Context, s Reader, status Status) error {
+	r := c.report
 	for {
 		err := c.read(ctx, s, ReadRequest{Incarnation: status.Incarnation, Epoch: status.Epoch, After: c.prev})
 		switch {
@@ -197,21 +241,21 @@ func VerifySource(ctx context.Context, s Source) (Report, error) {
 			if c.prev < status.SyncedThrough {
 				r.problem("W3: values end at %d, synced through %d", c.prev, status.SyncedThrough)
 			}
-			return r, nil
+			return nil
 		case errors.Is(err, ErrReleased):
 			now, statusErr := s.Status(ctx)
 			if statusErr != nil {
-				return r, statusErr
+				return statusErr
 			}
 			if now.ReleasedThrough <= c.prev {
-				return r, err
+				return err
 			}
 			r.Released, c.prev = now.ReleasedThrough, now.ReleasedThrough
 		case breaksOff(err):
-			return r, err
+			return err
 		default:
 			r.problem("%v", err)
-			return r, nil
+			return nil
 		}
 	}
 }
@@ -229,6 +273,7 @@ func breaksOff(err error) bool {
 // sourceCheck is a check through a reader's eyes.
 type sourceCheck struct {
 	report  *Report
+	window  *windowCheck
 	prev    Seq
 	time    int64
 	schemas map[SchemaID]bool // those met
@@ -263,6 +308,7 @@ func (c *sourceCheck) read(ctx context.Context, s Source, req ReadRequest) error
 		}
 		c.prev, c.time = b.Last, t
 		c.schemasOf(b)
+		c.window.entries(b)
 		if r.First == 0 {
 			r.First = b.First
 		}

@@ -32,7 +32,7 @@ const (
 
 // inspected is the log of a running owner, or of a stopped directory.
 type inspected struct {
-	wal.Source
+	wal.Reader
 	from  string
 	log   *wal.Log // nil when the owner is asked
 	heads *heads.Snapshot
@@ -53,7 +53,7 @@ func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
 		if err != nil {
 			return nil, fmt.Errorf("wal %s: %w", t.Dir, err)
 		}
-		return &inspected{Source: log, from: walStopped, log: log, heads: snapshot, close: log.Close}, nil
+		return &inspected{Reader: log, from: walStopped, log: log, heads: snapshot, close: log.Close}, nil
 	}
 	graph := e.cfg.Graph
 	if snapshot != nil {
@@ -69,7 +69,7 @@ func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
 	}
 	lane := e.cfg.Lane
 	remote := wal.NewRemote(nc, wal.ReadSubjects{Read: subjects.LaneRead(lane), Status: subjects.LaneStatus(lane)}, wal.RemoteOptions{})
-	return &inspected{Source: remote, from: walServed, heads: snapshot, close: func() error { nc.Close(); return nil }}, nil
+	return &inspected{Reader: remote, from: walServed, heads: snapshot, close: func() error { nc.Close(); return nil }}, nil
 }
 
 // inspect opens the log, asks for its status, does the work and closes it.
@@ -128,6 +128,9 @@ func (v *walStatusView) print(e *env) error {
 	}
 	p.linef("unreleased\t%d entries, %d rows, %d bytes", v.Entries, v.Rows, v.Bytes)
 	p.linef("syncs\t%d", v.Syncs)
+	if !v.DedupeSince.IsZero() {
+		p.linef("message ids known since\t%s", v.DedupeSince.UTC().Format(time.RFC3339Nano))
+	}
 	if v.FreeBytes >= 0 {
 		p.linef("free on disk\t%d bytes", v.FreeBytes)
 	}
@@ -139,7 +142,7 @@ type walVerifyCmd struct {
 	JSON   bool      `help:"One JSON object."`
 }
 
-// walReportView is the JSON of verify. Dedupe records are checked in a stopped directory only, and so are schemas that no entry above the released mark names.
+// walReportView is the JSON of verify. Schemas that no entry above the released mark names are checked in a stopped directory only.
 type walReportView struct {
 	From            string   `json:"from"`
 	Graph           string   `json:"graph"`
@@ -155,6 +158,8 @@ type walReportView struct {
 	Schemas         int      `json:"schemas"`
 	DedupeGroups    int      `json:"dedupe_groups"`
 	DedupeRecords   int      `json:"dedupe_records"`
+	ImportedGroups  int      `json:"imported_groups"`
+	ImportedRecords int      `json:"imported_records"`
 	OK              bool     `json:"ok"`
 	Problems        []string `json:"problems"`
 	More            int      `json:"more,omitempty"`
@@ -189,7 +194,7 @@ func newWALReportView(log *inspected, s wal.Status, r wal.Report) walReportView 
 	return walReportView{
 		From: log.from, Graph: s.Graph, Lane: s.Lane, Incarnation: s.Incarnation, ReleasedThrough: r.Released, First: r.First, Last: r.Last,
 		Values: r.Values, Entries: r.Entries, Rows: r.Rows, Bytes: r.Bytes, Schemas: r.Schemas, DedupeGroups: r.DedupeGroups,
-		DedupeRecords: r.DedupeRecords, OK: r.OK(), Problems: append([]string{}, r.Problems...), More: r.More,
+		DedupeRecords: r.DedupeRecords, ImportedGroups: r.ImportedGroups, ImportedRecords: r.ImportedRecords, OK: r.OK(), Problems: append([]string{}, r.Problems...), More: r.More,
 	}
 }
 
@@ -197,10 +202,9 @@ func (v *walReportView) print(e *env) error {
 	p := newPrinter(e.stdout)
 	p.linef("graph %s  lane %d  incarnation %s  from %s", v.Graph, v.Lane, v.Incarnation, v.From)
 	p.linef("%d values  %d entries  %d rows  %d bytes  above %d", v.Values, v.Entries, v.Rows, v.Bytes, v.ReleasedThrough)
-	if v.From == walServed {
-		p.linef("%d schemas", v.Schemas)
-	} else {
-		p.linef("%d schemas  %d dedupe groups  %d dedupe records", v.Schemas, v.DedupeGroups, v.DedupeRecords)
+	p.linef("%d schemas  %d dedupe groups  %d dedupe records", v.Schemas, v.DedupeGroups, v.DedupeRecords)
+	if v.ImportedGroups > 0 {
+		p.linef("%d imported groups  %d imported records", v.ImportedGroups, v.ImportedRecords)
 	}
 	for _, problem := range v.Problems {
 		p.linef("problem: %s", problem)
