@@ -21,16 +21,25 @@ import (
 func TestSequentialRequestsOfAFold(t *testing.T) {
 	for _, tables := range []int{1, 3, 8} {
 		t.Run(fmt.Sprintf("%d tables", tables), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { checkChain(t, tables) })
+			synctest.Test(t, func(t *testing.T) { checkChain(t, tables, nil) })
+		})
+	}
+	// A table that others refer to is committed before them: its manifest, and that it did not fall into a hole.
+	for _, refers := range [][]int{{1}, {1, 2}} {
+		t.Run(fmt.Sprintf("references from %v to the one before", refers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { checkChain(t, 3, refers) })
 		})
 	}
 }
 
-func checkChain(t *testing.T, tables int) {
+func checkChain(t *testing.T, tables int, refers []int) {
 	inner := objstore.NewMemory()
 	specs := noteTables(tables)
 	w := newWorld(t, inner, 1, specs...)
 	defer w.close()
+	for _, i := range refers {
+		w.setReferences(specs[i].Key, to(specs[i-1].Key, "id"))
+	}
 	var (
 		start, visible time.Time
 		mu             sync.Mutex
@@ -57,10 +66,15 @@ func checkChain(t *testing.T, tables int) {
 	}
 	// The heads are still the newest; the files of all tables; the record; each table's manifest, and that it did not fall into
 	// a hole; the heads' data file and manifest, and the same for it; the record before goes.
-	require.Len(t, chain, 9)
+	commits := 2 * len(refers)
+	require.Len(t, chain, 9+commits)
 	require.Contains(t, []string{"put", "commit"}, chain[1], "deletion files and data files at once")
 	chain[1] = "files"
-	require.Equal(t, []string{"list", "files", "put_if_absent", "put_if_absent", "list", "commit", "put_if_absent", "list", "delete"}, chain)
-	require.Equal(t, 8*time.Second, visible.Sub(start), "until the fold is visible")
-	require.Equal(t, 9*time.Second, time.Since(start), "and until the record before is gone")
+	want := []string{"list", "files", "put_if_absent"}
+	for range 1 + len(refers) {
+		want = append(want, "put_if_absent", "list")
+	}
+	require.Equal(t, append(want, "commit", "put_if_absent", "list", "delete"), chain)
+	require.Equal(t, time.Duration(8+commits)*time.Second, visible.Sub(start), "until the fold is visible")
+	require.Equal(t, time.Duration(9+commits)*time.Second, time.Since(start), "and until the record before is gone")
 }

@@ -8,14 +8,10 @@ import (
 
 	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
-	"github.com/foldline/foldline/internal/rowjson"
 	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
 )
-
-// maxKeyText bounds the key that a reason quotes; the dead letter has the whole row.
-const maxKeyText = 200
 
 // target is a table that references name, as the fold leaves it.
 type target struct {
@@ -232,16 +228,13 @@ func (r *referee) lookUp(ctx context.Context, t *target) error {
 		return nil
 	}
 	found, err := r.folder.findRows(ctx, t.table, t.base, unknown)
-	if err != nil {
-		if t.lost(err) {
-			return nil
-		}
-		return err
+	if t.lost(err) {
+		err = nil
 	}
 	for key := range found {
 		t.live[t.wanted.numbers[key]] = true
 	}
-	return nil
+	return err
 }
 
 // writes are all rows that are not deletes and not refused.
@@ -286,8 +279,7 @@ func (p *tablePlan) dangling(row uint32) *end {
 func (p *tablePlan) refuse(row uint32, e *end) error {
 	why := fault{code: CodeMissingReference, field: strings.Join(e.columns, ",")}
 	if e.target.gone != nil {
-		why.code = CodeTableUnavailable
-		why.reason = fmt.Sprintf("table %q, which it refers to, cannot be read: %v", e.target.table.Key, e.target.gone)
+		why.code, why.reason = CodeTableUnavailable, publisher.UnreadableReference(e.target.table.Key, e.target.gone)
 	} else {
 		i, ref := p.in.at(row)
 		rec := p.in.chunks[i].table().Record
@@ -295,19 +287,11 @@ func (p *tablePlan) refuse(row uint32, e *end) error {
 		for _, name := range e.columns {
 			columns = append(columns, rec.Schema().FieldIndices(name)...)
 		}
-		text, err := rowjson.AppendColumns(nil, rec, columns, int(ref.row))
-		if err != nil {
+		var err error
+		if why.reason, err = publisher.MissingReference(rec, columns, int(ref.row), e.target.table.Key); err != nil {
 			return err
 		}
-		why.reason = fmt.Sprintf("%s is the key of no row of table %q", shortened(text), e.target.table.Key)
 	}
 	p.refused = append(p.refused, refusal{row, why})
 	return nil
-}
-
-func shortened(text []byte) string {
-	if len(text) <= maxKeyText {
-		return string(text)
-	}
-	return strings.ToValidUTF8(string(text[:maxKeyText]), "") + "…"
 }

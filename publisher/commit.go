@@ -171,6 +171,9 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 			if err := p.checkIdentity(ctx, t.id, x.Latest); err != nil {
 				return err
 			}
+			if err := t.checkOwnEnds(ctx, a.base, x.Latest); err != nil {
+				return err
+			}
 			return guard(ctx, x)
 		}})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
@@ -74,22 +73,8 @@ func (p *Publisher) putRecord(ctx context.Context, rec *record) error {
 // complete commits what a record says and has not landed, dead letters last, and publishes. given are tables that the dead letters have
 // already decided on. It is the one path of a publish and of a recovery, and doing it twice changes nothing.
 func (p *Publisher) complete(ctx context.Context, rec *record, given map[heads.TableID]bool, start starter) (*Published, error) {
-	results := make([]committed, len(rec.tables))
-	var g errgroup.Group // no shared context: one table's error must not leave others in doubt
-	g.SetLimit(parallel)
-	for i := range rec.tables {
-		t := &rec.tables[i]
-		if given[t.id] {
-			results[i] = p.giveUp(ctx, rec, t, errGivenUp)
-			continue
-		}
-		g.Go(func() error {
-			var err error
-			results[i], err = p.commitTable(ctx, rec, t, start)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	results, err := p.commitTables(ctx, rec, given, start)
+	if err != nil {
 		return nil, err
 	}
 	rejects, count, err := p.commitRejects(ctx, rec, results, start)

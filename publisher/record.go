@@ -40,6 +40,9 @@ type recordTable struct {
 	inserted, updated, deleted uint64
 	// givenUp is what a commit of the dead letters says beside its rows; it is no part of the record.
 	givenUp string
+	// refers are the table's references, again those of them that have to be judged by another version than the plan's. They are no part of the record either.
+	refers []heads.Reference
+	again  []endAgain
 }
 
 func (t *recordTable) update() *lance.Update { return t.tx.Op.(*lance.Update) }

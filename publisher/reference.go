@@ -2,7 +2,6 @@ package publisher
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -35,22 +34,12 @@ func (p *Publisher) SetReferences(ctx context.Context, key string, references []
 	})
 }
 
-// checkJudged requires that the tables which a fold's references were judged by, beside those that it commits to, still have the heads that they had.
-func checkJudged(s *heads.Snapshot, judged map[heads.TableID]uint64) error {
-	for id, version := range judged {
-		if t, ok := s.TableByID(id); !ok || t.Head.Version != version {
-			return fmt.Errorf("%w: head of table %q is version %d, references were judged by version %d", ErrConflict, t.Key, t.Head.Version, version)
-		}
-	}
-	return nil
-}
-
 // references finds the tables that references name; nil when there are none.
 func (p *Publisher) references(t heads.Table, specs []ReferenceSpec) (out []heads.Reference, err error) {
 	for _, spec := range specs {
 		target, ok := p.snap.Table(spec.Table)
 		if !ok {
-			return nil, invalid("table %q: reference %v: the graph has no table %q", t.Key, spec.Columns, spec.Table)
+			return nil, invalid("table %q: reference %v to %q: there is no such table", t.Key, spec.Columns, spec.Table)
 		}
 		if err := t.CheckReference(spec.Columns, target); err != nil {
 			return nil, invalid("table %q: reference %v to %q: %v", t.Key, spec.Columns, spec.Table, err)

@@ -33,7 +33,11 @@ func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, lat
 	if r.found, err = fence.FindRows(ctx, latest, r.keys); err != nil {
 		return attempt{}, err
 	}
-	if err := r.dropLost(ctx); err != nil {
+	lost, err := r.lostInserts(), error(nil)
+	if err := r.addDangling(ctx, lost); err != nil {
+		return attempt{}, err
+	}
+	if err := r.dropLost(ctx, lost); err != nil {
 		return attempt{}, err
 	}
 	if err := r.keepRowIDs(ctx); err != nil {
@@ -183,24 +187,40 @@ func (r *rebuild) scan(ctx context.Context, columns []string, visit func(rec arr
 	return nil
 }
 
-// dropLost makes rejects of the strict inserts whose key exists, and writes the other rows anew: a deletion file beside an uploaded
-// fragment would have to know the id that only the commit gives.
-func (r *rebuild) dropLost(ctx context.Context) error {
-	lost := map[place]StrictRow{}
-	for _, s := range r.t.strict {
-		key := r.strict[place{s.Fragment, s.Offset}]
+// loss is why a row of the record is left out.
+type loss struct {
+	key                 string // exact
+	code, field, reason string
+}
+
+// lostInserts are the strict inserts whose key exists.
+func (r *rebuild) lostInserts() map[place]loss {
+	lost := map[place]loss{}
+	for at, key := range r.strict {
 		if len(r.found[key]) > 0 {
-			lost[place{s.Fragment, s.Offset}] = s
-			delete(r.found, key)
-			delete(r.keys, key)
+			lost[at] = loss{key: key, code: CodeKeyExists, reason: "the key exists: another writer inserted it while the fold was committed"}
 		}
 	}
+	return lost
+}
+
+// dropLost makes rejects of lost rows, whose keys stay as the table has them, and writes the other rows anew: a deletion file beside an uploaded fragment
+// would have to know the id that only the commit gives.
+func (r *rebuild) dropLost(ctx context.Context, lost map[place]loss) error {
 	if len(lost) == 0 {
 		return nil
 	}
+	for _, l := range lost {
+		delete(r.found, l.key)
+		delete(r.keys, l.key)
+	}
+	strict := make(map[place]StrictRow, len(r.t.strict))
+	for _, s := range r.t.strict {
+		strict[place{s.Fragment, s.Offset}] = s
+	}
 	w := r.latest.NewFragmentWriter(ctx, lance.WriteOptions{})
 	err := r.scan(ctx, nil, func(rec arrow.Record, fragment int, offset uint32) error {
-		return r.keep(rec, fragment, offset, lost, w)
+		return r.keep(rec, fragment, offset, lost, strict, w)
 	})
 	if err != nil {
 		_ = w.Abort()
@@ -211,9 +231,10 @@ func (r *rebuild) dropLost(ctx context.Context) error {
 }
 
 // keep writes the rows of rec that did not lose and turns the others into rejects.
-func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[place]StrictRow, w *lance.FragmentWriter) error {
+func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[place]loss, strict map[place]StrictRow, w *lance.FragmentWriter) error {
 	for i := range int(rec.NumRows()) {
-		s, gone := lost[place{fragment, offset + uint32(i)}]
+		at := place{fragment, offset + uint32(i)}
+		l, gone := lost[at]
 		if !gone {
 			continue
 		}
@@ -221,8 +242,12 @@ func (r *rebuild) keep(rec arrow.Record, fragment int, offset uint32, lost map[p
 		if err != nil {
 			return err
 		}
-		r.lost = append(r.lost, Reject{Origin: s.Origin, Place: r.placeOf(s), Table: r.t.key, Op: "insert", Code: CodeKeyExists, Row: row, Fold: r.rec.fold,
-			Time: r.rec.plannedAt, Reason: "the key exists: another writer inserted it while the fold was committed"})
+		s, op := StrictRow{Fragment: at.fragment, Offset: at.offset}, "upsert"
+		if known, ok := strict[at]; ok {
+			s, op = known, "insert"
+		}
+		r.lost = append(r.lost, Reject{Origin: s.Origin, Place: r.placeOf(s), Table: r.t.key, Op: op, Code: l.code, Field: l.field, Reason: l.reason, Row: row,
+			Fold: r.rec.fold, Time: r.rec.plannedAt})
 	}
 	return writeRuns(rec, w, func(i int) bool {
 		_, gone := lost[place{fragment, offset + uint32(i)}]
@@ -251,7 +276,7 @@ func writeRuns(rec arrow.Record, w *lance.FragmentWriter, wanted func(row int) b
 	return nil
 }
 
-// placeOf names a lost row of a replay whose origin is not known.
+// placeOf names a lost row whose origin is not known: the record has that of strict inserts, and a replay not even all of those.
 func (r *rebuild) placeOf(s StrictRow) string {
 	if s.Origin.Incarnation != "" {
 		return ""
