@@ -78,7 +78,8 @@
 // # Concurrency
 //
 // One [Folder] is one active folder: FoldOnce and Run belong to one goroutine;
-// Trigger may be called from any.
+// Trigger may be called from any. A [Standby] is a process that waits to be the
+// next one and keeps its key index at the published versions meanwhile.
 //
 // # What it leaves to others
 //

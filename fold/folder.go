@@ -57,11 +57,13 @@ func New(o Options) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fold: instruments: %w", err)
 	}
-	return &Folder{
+	f := &Folder{
 		opts: o, publisher: o.Publisher, metrics: m,
 		trigger: make(chan struct{}, 1), tasks: make(chan task, maxTasks), stopped: make(chan struct{}), tables: make(map[heads.TableID]*lance.Table),
 		found: make(map[heads.TableID]time.Time),
-	}, nil
+	}
+	f.remember(o.Opened)
+	return f, nil
 }
 
 // Trigger asks Run for a fold now. It never blocks; several requests before the fold begins are one.

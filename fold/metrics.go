@@ -52,6 +52,16 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 	return out, nil
 }
 
+// standbyGauge tells how warm a standby is.
+func standbyGauge(m metric.Meter) (metric.Int64Gauge, error) {
+	if m == nil {
+		m = noop.NewMeterProvider().Meter("")
+	}
+	b := instruments{meter: m}
+	g := b.level("foldline.fold.standby_behind", "{table}", "tables whose key index on a standby is not at the version that it last found in the heads")
+	return g, errors.Join(b.errs...)
+}
+
 // startAtZero makes what alerts watch exist before it counts: a counter that appears at 1 has not increased.
 func (m *metrics) startAtZero(ctx context.Context) {
 	m.idle(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/foldline/foldline/fold/keyindex"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
@@ -71,6 +72,8 @@ type Options struct {
 	// Index finds the rows of keys without a scan. nil = the key columns of every touched table are scanned in each fold.
 	// It stays the caller's and must outlive the folder.
 	Index *keyindex.Index
+	// Opened are table versions that were read before, as by [Standby.Tables]: a hint that the heads judge.
+	Opened map[heads.TableID]*lance.Table
 
 	// Interval is the time between the starts of two folds when nothing asks for one earlier. Default 1 s.
 	Interval time.Duration

@@ -137,8 +137,15 @@ func (w *world) tryClaim(store objstore.Store) error {
 			return err
 		}
 	}
+	w.folderOf(p, store, w.index)
+	return nil
+}
+
+// folderOf makes the folder of a publisher.
+func (w *world) folderOf(p Publisher, store objstore.Store, index *keyindex.Index) {
+	w.t.Helper()
 	o := w.opts
-	o.Publisher, o.Store, o.Index, o.Decode = p, store, w.index, decodeRows
+	o.Publisher, o.Store, o.Index, o.Decode = p, store, index, decodeRows
 	o.Lanes = func(lane uint32) wal.Source {
 		if int(lane) >= len(w.lanes) {
 			return nil
@@ -148,8 +155,9 @@ func (w *world) tryClaim(store objstore.Store) error {
 	if o.Notify == nil {
 		o.Notify = func(_ context.Context, p *publisher.Published) { w.events = append(w.events, p) }
 	}
+	var err error
 	w.folder, err = New(o)
-	return err
+	require.NoError(w.t, err)
 }
 
 // open opens the lane's log, claims the lane and runs the committer.

@@ -12,7 +12,8 @@
 // What feeds it and what it feeds. [Index.Find] is asked by a fold with the keys
 // of a cut; it first brings the table's index to the version that the fold is
 // planned on. After the publish [Index.Committed] tells what the fold did to the
-// table, which saves reading the new fragments back.
+// table, which saves reading the new fragments back. A standby that folds nothing
+// calls [Index.Follow] instead, so that the index is warm when it takes over.
 //
 // What it guarantees. Find gives, for each key, all live addresses in exactly the
 // version asked for, more than one when somebody made duplicates:
@@ -24,6 +25,8 @@
 //     an id that was used before rebuilds the table's index.
 //   - K3: a deletion vector that lost rows (a restore) brings those rows back into
 //     the index.
+//   - K4: an address is dropped only when it is dead in the pinned version, after
+//     that pin was written: whatever makes it live again is K2 or K3.
 //
 // Concurrency. All methods may be called concurrently; calls for one table wait
 // for each other.

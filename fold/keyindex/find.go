@@ -2,7 +2,6 @@ package keyindex
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,7 +33,7 @@ func (x *Index) Find(ctx context.Context, id uint64, t *lance.Table, set fence.K
 	found := make(map[string][]lance.RowAddress)
 	row := prefix(kindKey, id)
 	for _, key := range keys {
-		live, err := s.live(ctx, t, append(row[:len(row):len(row)], key...))
+		live, _, err := s.live(ctx, t, append(row[:len(row):len(row)], key...))
 		if err != nil {
 			return nil, fmt.Errorf("keyindex: table %d: %w", id, err)
 		}
@@ -45,28 +44,17 @@ func (x *Index) Find(ctx context.Context, id uint64, t *lance.Table, set fence.K
 	return found, nil
 }
 
-// live reads the addresses of one key row and keeps those that are live in t.
-func (s *tableIndex) live(ctx context.Context, t *lance.Table, row []byte) ([]lance.RowAddress, error) {
+// live reads the addresses of one key row that are live in t, and how many it holds.
+func (s *tableIndex) live(ctx context.Context, t *lance.Table, row []byte) (live []lance.RowAddress, held int, err error) {
 	value, closer, err := s.index.db.Get(row)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var out []lance.RowAddress
-	for ; len(value) >= 8; value = value[8:] {
-		address := lance.RowAddress(binary.LittleEndian.Uint64(value))
-		ok, err := s.isLive(ctx, t, address)
-		if err != nil {
-			return nil, errors.Join(err, closer.Close())
-		}
-		if ok && !slices.Contains(out, address) {
-			out = append(out, address)
-		}
-	}
-	slices.Sort(out)
-	return out, closer.Close()
+	live, err = s.liveOf(ctx, t, value)
+	return live, len(value) / 8, errors.Join(err, closer.Close())
 }
 
 // isLive verifies an address against the version.
@@ -84,7 +72,7 @@ func (s *tableIndex) isLive(ctx context.Context, t *lance.Table, address lance.R
 
 var noRows = roaring.New()
 
-// deletionsOf gives the deleted rows of a fragment, from memory when its
+// deletionsOf gives the deleted rows of a fragment, from memory or the index when its
 // deletion file has not changed. The bitmap must not be changed.
 func (s *tableIndex) deletionsOf(ctx context.Context, t *lance.Table, f lance.Fragment) (*roaring.Bitmap, error) {
 	path := f.DeletionPath()
@@ -94,11 +82,30 @@ func (s *tableIndex) deletionsOf(ctx context.Context, t *lance.Table, f lance.Fr
 	if d, ok := s.deletions[f.ID()]; ok && d.path == path {
 		return d.rows, nil
 	}
-	rows, err := t.Deletions(ctx, f.ID())
+	rows, err := s.indexedDeletions(f)
+	if rows == nil && err == nil {
+		rows, err = t.Deletions(ctx, f.ID())
+	}
 	if err != nil {
 		return nil, err
 	}
 	s.keepDeletions(f.ID(), path, rows)
+	return rows, nil
+}
+
+// indexedDeletions are those that the index was made with, when they are of the fragment's deletion file and as many as the
+// manifest says; else nil.
+func (s *tableIndex) indexedDeletions(f lance.Fragment) (*roaring.Bitmap, error) {
+	if s.pin == nil {
+		return nil, nil
+	}
+	if known, ok := s.pin.fragment(f.ID()); !ok || known.deletions != f.DeletionPath() {
+		return nil, nil
+	}
+	rows, err := s.pinnedDeletions(f.ID())
+	if err != nil || rows.IsEmpty() || rows.GetCardinality() != f.DeletedRows() {
+		return nil, err
+	}
 	return rows, nil
 }
 

@@ -185,6 +185,7 @@ func TestModel(t *testing.T) {
 				b.commit(&lance.Restore{Version: rapid.Uint64Range(1, b.table.Version()).Draw(t, "version")}, nil)
 			},
 			"restart": func(*rapid.T) { b.reopen() },
+			"follow":  func(*rapid.T) { b.follow() },
 			"find":    func(*rapid.T) { b.check(b.table, all) },
 			"find in an older version": func(t *rapid.T) {
 				older, err := b.table.At(b.ctx, rapid.Uint64Range(1, b.table.Version()).Draw(t, "version"))

@@ -16,6 +16,7 @@ type pin struct {
 	transaction string
 	highest     uint64 // fragment id ever seen
 	fragments   []fragmentPin
+	byFragment  map[uint64]fragmentPin // made when it is first asked for
 }
 
 // fragmentPin is a fragment as the pinned version has it.
@@ -55,12 +56,16 @@ func (p pin) is(t *lance.Table) bool {
 	return p.version == t.Version() && p.transaction == t.TransactionUUID()
 }
 
-func (p pin) byID() map[uint64]fragmentPin {
-	out := make(map[uint64]fragmentPin, len(p.fragments))
-	for _, f := range p.fragments {
-		out[f.id] = f
+// fragment is a fragment of the pinned version.
+func (p *pin) fragment(id uint64) (fragmentPin, bool) {
+	if p.byFragment == nil {
+		p.byFragment = make(map[uint64]fragmentPin, len(p.fragments))
+		for _, f := range p.fragments {
+			p.byFragment[f.id] = f
+		}
 	}
-	return out
+	f, ok := p.byFragment[id]
+	return f, ok
 }
 
 const pinFormat = 1

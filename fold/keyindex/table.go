@@ -26,6 +26,8 @@ type tableIndex struct {
 	pin    *pin // nil = nothing is indexed
 	// deletions of the fragments of the pinned version that were asked for.
 	deletions map[uint64]deletions
+	// swept is where the next sweep begins; nil = at the first row.
+	swept []byte
 }
 
 type deletions struct {
@@ -75,10 +77,9 @@ func (s *tableIndex) load() error {
 // reused says whether a fragment id of t was used before for other files: then
 // old addresses could mean new rows (K2).
 func (s *tableIndex) reused(t *lance.Table) bool {
-	known := s.pin.byID()
 	keyFields := t.Schema().PrimaryKeyFieldIDs()
 	for _, f := range t.Fragments() {
-		old, ok := known[f.ID()]
+		old, ok := s.pin.fragment(f.ID())
 		if ok && old.keyFiles == keyFiles(f, keyFields) && old.rows == f.PhysicalRows() {
 			continue
 		}
@@ -115,13 +116,12 @@ func (s *tableIndex) build(ctx context.Context, t *lance.Table) error {
 // follow brings the index from the pinned version to t, another one of the same
 // table, newer or older.
 func (s *tableIndex) follow(ctx context.Context, t *lance.Table) error {
-	known := s.pin.byID()
 	w := s.writer()
 	defer w.close()
 	var fresh []uint64
 	var changed []lance.Fragment
 	for _, f := range t.Fragments() {
-		old, ok := known[f.ID()]
+		old, ok := s.pin.fragment(f.ID())
 		switch {
 		case !ok:
 			fresh = append(fresh, f.ID())
@@ -133,25 +133,34 @@ func (s *tableIndex) follow(ctx context.Context, t *lance.Table) error {
 			}
 		}
 	}
+	var crowded [][]byte
 	if len(fresh) > 0 {
-		if err := s.addForeign(ctx, w, t, fresh); err != nil {
+		var err error
+		if crowded, err = s.addForeign(ctx, w, t, fresh); err != nil {
 			return err
 		}
 	}
 	if err := s.writeDeletions(ctx, w, t, changed); err != nil {
 		return err
 	}
-	return s.finish(w, pinOf(t, s.pin.highest))
+	if err := s.finish(w, pinOf(t, s.pin.highest)); err != nil {
+		return err
+	}
+	return s.dropCrowded(ctx, t, crowded)
 }
 
 // addForeign indexes fragments that somebody else wrote. A key of theirs that
-// has another live row is the duplicate alarm: both addresses are kept.
-func (s *tableIndex) addForeign(ctx context.Context, w *writer, t *lance.Table, fragments []uint64) error {
+// has another live row is the duplicate alarm: both addresses are kept. It returns
+// rows that hold more dead addresses than they should.
+func (s *tableIndex) addForeign(ctx context.Context, w *writer, t *lance.Table, fragments []uint64) (crowded [][]byte, err error) {
 	duplicates := 0
-	err := s.scan(ctx, t, fragments, func(row []byte, address lance.RowAddress) error {
-		others, err := s.live(ctx, t, row)
+	err = s.scan(ctx, t, fragments, func(row []byte, address lance.RowAddress) error {
+		others, held, err := s.live(ctx, t, row)
 		if err != nil {
 			return err
+		}
+		if held > len(others)+spareAddresses && len(crowded) < crowdedKeys {
+			crowded = append(crowded, slices.Clone(row))
 		}
 		if slices.ContainsFunc(others, func(other lance.RowAddress) bool { return other != address }) {
 			duplicates++
@@ -161,7 +170,7 @@ func (s *tableIndex) addForeign(ctx context.Context, w *writer, t *lance.Table, 
 	if duplicates > 0 {
 		s.index.logger.WarnContext(ctx, "foreign rows repeat keys that are live", "table", s.id, "version", t.Version(), "keys", duplicates)
 	}
-	return err
+	return crowded, err
 }
 
 // revive indexes rows again that were deleted in the pinned version and are not
@@ -225,9 +234,8 @@ func (s *tableIndex) finish(w *writer, p pin) error {
 		return err
 	}
 	s.pin = &p
-	known := p.byID()
 	for id := range s.deletions {
-		if f, ok := known[id]; !ok || f.deletions != s.deletions[id].path {
+		if f, ok := p.fragment(id); !ok || f.deletions != s.deletions[id].path {
 			delete(s.deletions, id)
 		}
 	}

@@ -24,11 +24,12 @@ type flags struct {
 	Publish  bool          `help:"Object requests of a publish."`
 	S3       bool          `name:"s3" help:"Publishes on an S3 server that holds up each request."`
 	Reopen   bool          `help:"Opening a log with a million unreleased rows beside Pebble's open."`
+	Failover bool          `help:"Time from the kill of the active folder to the first publish of its standby, as processes of their own."`
 	Space    bool          `help:"Disk use of a log after releases; writes 10 GB, and is measured only when it is chosen."`
 	InFlight []int         `help:"Messages in flight of the ack measurement." default:"1,16,256"`
-	Rounds   int           `help:"Rounds of the ack measurement." default:"5"`
+	Rounds   int           `help:"Rounds of the ack, reopen and failover measurements." default:"5"`
 	For      time.Duration `help:"Length of one side of one round." default:"1s"`
-	Rows     int           `help:"Rows of the pipeline measurement." default:"500000"`
+	Rows     int           `help:"Rows of the pipeline measurement, and of the table of the failover." default:"500000"`
 	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
 }
 
@@ -61,6 +62,9 @@ func (f flags) parts() []part {
 		{f.Reopen, "reopen", func(ctx context.Context, dir string) ([]bench.Figure, error) {
 			return bench.Reopen(ctx, bench.ReopenConfig{Dir: dir, Rounds: f.Rounds, Progress: program.Progress})
 		}},
+		{f.Failover, "failover", func(ctx context.Context, dir string) ([]bench.Figure, error) {
+			return bench.Failover(ctx, bench.FailoverConfig{Dir: dir, Rows: f.Rows, Rounds: f.Rounds, Progress: program.Progress})
+		}},
 		{f.Space, "space", func(ctx context.Context, dir string) ([]bench.Figure, error) {
 			return bench.Space(ctx, bench.SpaceConfig{Dir: dir, Progress: program.Progress})
 		}},
@@ -85,7 +89,7 @@ func (f flags) profiled(ctx context.Context) error {
 }
 
 func (f flags) run(ctx context.Context) error {
-	all := !f.Ack && !f.Pipeline && !f.Publish && !f.S3 && !f.Reopen && !f.Space
+	all := !f.Ack && !f.Pipeline && !f.Publish && !f.S3 && !f.Reopen && !f.Failover && !f.Space
 	var figures []bench.Figure
 	for _, p := range f.parts() {
 		if !p.chosen && (!all || p.name == "space") {

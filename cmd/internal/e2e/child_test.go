@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,7 @@ func (p childPlan) run(ctx context.Context, deps run.Deps) error {
 		deps.Unleased = true
 		return run.Folder(ctx, cfg, deps)
 	case folderChild:
+		cfg.Fold.IndexDir = filepath.Join(data.Index(), strconv.Itoa(os.Getpid())) // kept warm while it stands by
 		return run.Folder(ctx, cfg, deps)
 	}
 	return run.Dev(ctx, cfg, run.DevOptions{Data: data, Port: p.Port}, deps, func(ctx context.Context, _ *run.Line) error {

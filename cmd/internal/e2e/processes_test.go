@@ -121,6 +121,7 @@ func TestFailoverOfSeparateProcesses(t *testing.T) {
 	l.waitActive(standby)
 
 	next := l.start(folderChild, kill{})
+	testkit.WaitFor(t, "the standby to be warm", func() bool { return strings.Contains(next.log.String(), "standby is warm") })
 	standby.stop(t) // an orderly stop hands the lease over at once
 	l.waitActive(next)
 	l.finish()

@@ -56,6 +56,8 @@ type folder struct {
 	*parts
 	folder *fold.Folder
 	index  *keyindex.Index // nil without a directory for it
+	// standby keeps the index warm until this process is the folder; nil when it never had to wait, or has no index.
+	standby *standby
 	// known is the newest graph commit that was announced, publishedAt when the last one was made here; nil before the first.
 	known       atomic.Pointer[heads.Snapshot]
 	publishedAt atomic.Pointer[time.Time]
@@ -65,10 +67,14 @@ type folder struct {
 func (f *folder) runUnderLease(ctx context.Context) error {
 	held, err := lease.Acquire(ctx, f.nc, lease.Options{
 		Bucket: "foldline_" + f.cfg.Graph, Key: "lease.folder", Owner: owner() + " " + ulid.Make().String(), TTL: leaseTTL,
-	}, func(holder string) { f.log.Info("standing by", "lease_owner", holder) })
+	}, func(holder string) {
+		f.log.Info("standing by", "lease_owner", holder)
+		f.standby = f.standBy(ctx)
+	})
 	if err != nil {
-		return err
+		return errors.Join(err, f.close())
 	}
+	f.standby.retire()
 	s := newStage(ctx)
 	s.run("lease", held.Hold)
 	s.run("fold", func(ctx context.Context) error {
@@ -97,13 +103,11 @@ func (f *folder) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if dir := f.cfg.Fold.IndexDir; dir != "" {
-		if f.index, err = keyindex.Open(keyindex.Options{Dir: dir, Logger: f.log}); err != nil {
-			return fmt.Errorf("folder: %w", err)
-		}
+	if err := f.openIndex(); err != nil {
+		return fmt.Errorf("folder: %w", err)
 	}
 	folder, err := fold.New(fold.Options{
-		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane, Index: f.index,
+		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane, Index: f.index, Opened: f.standby.tables(),
 		Interval: f.cfg.Fold.Interval, AdoptInterval: f.cfg.Fold.AdoptInterval, SuspendAfter: f.cfg.Suspend.After, MaxRows: int(f.cfg.Fold.MaxRows), MaxBytes: int64(f.cfg.Fold.MaxBytes),
 		Notify: f.notify, Decode: decodeLetters, Logger: f.log, Clock: f.deps.Clock, Step: f.foldStep(),
 		Meter: f.deps.Telemetry.Meter("fold"), Tracer: f.deps.Telemetry.Tracer("fold"),
@@ -123,8 +127,9 @@ func (f *folder) run(ctx context.Context) error {
 	return s.wait()
 }
 
-// close ends the key index, once nothing folds any more.
+// close ends the key index, once nothing folds or follows any more.
 func (f *folder) close() error {
+	f.standby.wait()
 	if f.index == nil {
 		return nil
 	}

@@ -1,0 +1,80 @@
+package keyindex
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/objstore/countstore"
+)
+
+func (b *bed) follow() {
+	b.t.Helper()
+	require.NoError(b.t, b.index.Follow(b.ctx, tableID, b.table))
+}
+
+// rows counts the key rows of the table and the addresses in them.
+func (b *bed) rows() (rows, addresses int) {
+	b.t.Helper()
+	it, err := b.index.db.NewIter(&pebble.IterOptions{LowerBound: prefix(kindKey, tableID), UpperBound: prefix(kindKey, tableID+1)})
+	require.NoError(b.t, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		rows++
+		addresses += len(it.Value()) / 8
+	}
+	require.NoError(b.t, it.Close())
+	return rows, addresses
+}
+
+// TestFollowReadsOnlyTheDelta: of a version that somebody else made a follower reads the new key column and the changed deletion
+// files, whatever the table holds; and a look-up after it reads nothing, also after a restart.
+func TestFollowReadsOnlyTheDelta(t *testing.T) {
+	b := newBed(t)
+	defer func() { require.NoError(t, b.index.Close()) }()
+	for i := range 6 {
+		b.fold(someKeys(12)[2*i:2*i+2], nil, false)
+	}
+	b.follow()
+	b.fold([]string{"key-00", "new"}, []string{"key-02"}, false)
+	b.store.Reset()
+	b.follow()
+	got := b.store.Counts()
+	got.ReadBytes = 0
+	require.Equal(t, countstore.Counts{GetRange: 1, Get: 2}, got, "the new file, which is small, and two deletion files")
+	b.reopen()
+	b.store.Reset()
+	_, err := b.index.Find(b.ctx, tableID, b.table, set(append(someKeys(12), "new")))
+	require.NoError(t, err)
+	b.follow()
+	require.Zero(t, b.store.Counts().Requests())
+	b.check(b.table, append(someKeys(12), "new"))
+}
+
+// TestFollowerStaysSmall: a follower hears of no deletes and of no key's old address, and yet its rows stay near the live keys.
+func TestFollowerStaysSmall(t *testing.T) {
+	b := newBed(t)
+	defer func() { require.NoError(t, b.index.Close()) }()
+	const versions = 60
+	for i := range versions {
+		b.fold([]string{"hot", fmt.Sprint("once-", i)}, []string{fmt.Sprint("once-", i-1)}, false)
+		b.follow()
+	}
+	rows, addresses := b.rows()
+	require.Equal(t, 2, rows)
+	require.Equal(t, 2, addresses)
+	b.check(b.table, []string{"hot", "once-0", fmt.Sprint("once-", versions-1)})
+}
+
+// TestCrowdedRowIsDropped: a key that others replace again and again is looked up at the cost of a bounded number of addresses.
+func TestCrowdedRowIsDropped(t *testing.T) {
+	b := newBed(t)
+	defer func() { require.NoError(t, b.index.Close()) }()
+	for range 5 * spareAddresses {
+		b.fold([]string{"hot"}, nil, false)
+		b.check(b.table, []string{"hot"})
+		_, addresses := b.rows()
+		require.LessOrEqual(t, addresses, spareAddresses+2)
+	}
+}
