@@ -40,6 +40,9 @@ type Folder struct {
 	// pausing is a table whose pause has begun and whose rows are still folded, 0 when there is none.
 	pausing heads.TableID
 
+	// changing: the lane count is being changed; Run's goroutine only.
+	changing bool
+
 	// seen is the newest manifest version that was read or published.
 	seen uint64
 
@@ -90,6 +93,9 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 	f.seen = snap.Version
 	if snap, err = f.endPauses(ctx, snap); err != nil {
 		return Report{}, fmt.Errorf("fold: end a pause: %w", err)
+	}
+	if snap, err = f.finishLanes(ctx, snap); err != nil {
+		return Report{}, fmt.Errorf("fold: change of the lane count: %w", err)
 	}
 	f.metrics.held(ctx, snap)
 	c, err := f.chooseCut(ctx, snap)
@@ -298,11 +304,11 @@ func (f *Folder) eachLane(lanes []*laneCut, do func(int, *laneCut)) {
 	_ = g.Wait() // the functions keep their errors themselves
 }
 
-// openLanes lists the open incarnations of the graph that have a reader.
+// openLanes lists the open incarnations of the graph that have a reader and may have something to fold.
 func openLanes(snap *heads.Snapshot, source func(uint32) wal.Source) []*laneCut {
 	var out []*laneCut
 	for _, c := range snap.Cuts {
-		if !c.Open {
+		if !c.Open || c.Drained() {
 			continue
 		}
 		src := source(c.Lane)

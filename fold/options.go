@@ -33,6 +33,8 @@ type Publisher interface {
 	Pause(ctx context.Context, key, reason string, until time.Time) (heads.Table, error)
 	Reopen(ctx context.Context, key string) (heads.Table, error)
 	Resume(ctx context.Context, key string) (heads.Table, error)
+	ChangeLanes(ctx context.Context, n uint32) (*heads.Snapshot, error)
+	FinishLanes(ctx context.Context) (*heads.Snapshot, error)
 }
 
 var _ Publisher = (*publisher.Publisher)(nil)

@@ -47,7 +47,7 @@ func (f *Folder) Run(ctx context.Context) error {
 			f.logFold(ctx, report)
 		}
 		if !report.More {
-			f.waitForWork(ctx, started.Add(f.opts.Interval))
+			f.waitForWork(ctx, started.Add(f.interval()))
 		}
 	}
 	return nil

@@ -92,7 +92,7 @@ func (d *decoder) graphHead(r row) error {
 		return err
 	}
 	d.s.Commit = GraphCommit{ID: m.Commit, Parent: m.Parent}
-	d.s.Fold, d.s.FoldRecord = m.Fold, m.Record
+	d.s.Fold, d.s.FoldRecord, d.s.LaneTarget = m.Fold, m.Record, m.LaneTarget
 	return d.expect(r, graphHeadID, m.Commit != "")
 }
 
@@ -124,7 +124,8 @@ func (d *decoder) cut(r row) error {
 	if err != nil {
 		return corrupt("lane %q is not a number", lane)
 	}
-	d.s.Cuts = append(d.s.Cuts, Cut{Lane: uint32(n), Incarnation: inc, Through: m.Through, Open: m.Open})
+	d.s.Cuts = append(d.s.Cuts, Cut{Lane: uint32(n), Incarnation: inc, Through: m.Through, Open: m.Open,
+		Sealed: m.Sealed, End: m.End, Generation: m.Generation})
 	return d.expect(r, cutID(uint32(n), inc), inc != "")
 }
 

@@ -22,11 +22,17 @@ type graphHeadMeta struct {
 	Parent string `json:"parent_commit_id,omitempty"`
 	Fold   uint64 `json:"fold,string"`
 	Record string `json:"record,omitempty"`
+	// LaneTarget is the lane count of a change that is under way.
+	LaneTarget uint32 `json:"lane_target,omitempty"`
 }
 
 type cutMeta struct {
 	Through uint64 `json:"through,string"`
 	Open    bool   `json:"open"`
+	Sealed  bool   `json:"sealed,omitempty"`
+	End     uint64 `json:"end,string,omitempty"`
+	// Generation is that of the lanes when the incarnation was first claimed.
+	Generation uint32 `json:"generation,omitempty"`
 }
 
 type epochMeta struct {
@@ -119,7 +125,7 @@ func JournalRecord(commits []GraphCommit) arrow.Record { return record(journalRo
 func (s *Snapshot) hotRows() []row {
 	rows := []row{
 		{id: graphHeadID, kind: typeGraph, metadata: mustJSON(graphHeadMeta{
-			Commit: s.Commit.ID, Parent: s.Commit.Parent, Fold: s.Fold, Record: s.FoldRecord})},
+			Commit: s.Commit.ID, Parent: s.Commit.Parent, Fold: s.Fold, Record: s.FoldRecord, LaneTarget: s.LaneTarget})},
 		{id: prunedID, kind: typePruned, version: some(s.PrunedThrough)},
 		{id: historyID, kind: typeHistory, version: some(s.History.Version), metadata: mustJSON(historyMeta{Through: s.History.Through})},
 		{id: folderEpochID, kind: typeEpoch, metadata: mustJSON(epochMeta{Epoch: s.FolderEpoch, Owner: s.FolderOwner})},
@@ -128,7 +134,8 @@ func (s *Snapshot) hotRows() []row {
 		rows = append(rows, row{id: laneEpochID(l.ID), kind: typeEpoch, metadata: mustJSON(epochMeta{Epoch: l.Epoch})})
 	}
 	for _, c := range s.Cuts {
-		rows = append(rows, row{id: cutID(c.Lane, c.Incarnation), kind: typeCut, metadata: mustJSON(cutMeta{Through: c.Through, Open: c.Open})})
+		rows = append(rows, row{id: cutID(c.Lane, c.Incarnation), kind: typeCut, metadata: mustJSON(cutMeta{
+			Through: c.Through, Open: c.Open, Sealed: c.Sealed, End: c.End, Generation: c.Generation})})
 	}
 	for _, t := range s.Tables {
 		rows = append(rows, row{id: headID(t.ID), kind: typeHead, location: t.Path, key: t.Key, table: some(uint64(t.ID)),

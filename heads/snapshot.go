@@ -57,13 +57,19 @@ type Head struct {
 }
 
 // Cut says how far one incarnation of a lane has been folded, the last sequence included. A closed one (Open false) stays
-// known so that it is refused, never read again.
+// known so that it is refused, never read again. A sealed one takes no more entries, whoever opens its log: its last sequence is End for ever.
 type Cut struct {
 	Lane        uint32
 	Incarnation string
 	Through     uint64
 	Open        bool
+	Sealed      bool
+	End         uint64 // 0 while it is not sealed
+	Generation  uint32 // the graph's lane generation when it was first claimed
 }
+
+// Drained tells a sealed incarnation of which every entry is folded.
+func (c Cut) Drained() bool { return c.Sealed && c.Through >= c.End }
 
 // Lane is a lane's owner epoch.
 type Lane struct {
@@ -77,6 +83,8 @@ const (
 	KindFold    = "fold"
 	KindFolder  = "claim_folder"
 	KindLane    = "claim_lane"
+	KindSeal    = "seal_lane"
+	KindLanes   = "change_lanes"
 	KindCreate  = "create_table"
 	KindAdopt   = "adopt"
 	KindSuspend = "suspend"
@@ -128,9 +136,12 @@ type Snapshot struct {
 	FolderEpoch    uint64
 	FolderOwner    string
 	LaneCount      uint32
-	LaneGeneration uint32
-	Lanes          []Lane // by id; a lane that was never claimed is absent
-	Cuts           []Cut  // by lane and incarnation
+	LaneGeneration uint32 // rises with every change of the lane count
+	// LaneTarget is the lane count that the graph is changing to, 0 while it keeps the one it has: every open incarnation is to be sealed and
+	// drained, and no lane takes entries meanwhile.
+	LaneTarget uint32
+	Lanes      []Lane // by id; a lane that was never claimed is absent
+	Cuts       []Cut  // by lane and incarnation
 	// PrunedThrough: manifest versions up to this one may be gone.
 	PrunedThrough uint64
 	History       History

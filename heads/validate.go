@@ -40,8 +40,14 @@ func (s *Snapshot) validateCuts() error {
 		if i > 0 && compareCuts(s.Cuts[i-1], c) >= 0 {
 			return corrupt("cuts are not in order at lane %d, incarnation %q", c.Lane, c.Incarnation)
 		}
+		if !c.Sealed && c.End != 0 || c.Sealed && c.Through > c.End {
+			return corrupt("lane %d, incarnation %q: sealed %t at %d, folded through %d", c.Lane, c.Incarnation, c.Sealed, c.End, c.Through)
+		}
 		if !c.Open {
 			continue
+		}
+		if s.registry && c.Lane >= s.LaneCount {
+			return corrupt("incarnation %q of lane %d is open, the graph has %d lanes", c.Incarnation, c.Lane, s.LaneCount)
 		}
 		if other, twice := open[c.Lane]; twice {
 			return corrupt("lane %d has two open incarnations, %q and %q", c.Lane, other, c.Incarnation)

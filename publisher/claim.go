@@ -61,14 +61,16 @@ func (p *Publisher) claim(ctx context.Context, owner string) error {
 	return err
 }
 
-// alter makes one graph commit under the epoch that changes heads outside of a fold, or, of the kind for that, what the registry says of a table.
+// alter makes one graph commit under the epoch that changes heads outside of a fold, or, of the kinds for that, what the registry says of a table or of the
+// lanes.
 func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Snapshot, *heads.GraphCommit) error) error {
 	id, err := p.mintID()
 	if err != nil {
 		return err
 	}
 	p.step("%s.before", kind)
-	s, err := p.commit(ctx, p.snap, change{id: id, kind: kind, actor: p.snap.FolderOwner, registry: kind == heads.KindAlter,
+	registry := kind == heads.KindAlter || kind == heads.KindLanes
+	s, err := p.commit(ctx, p.snap, change{id: id, kind: kind, actor: p.snap.FolderOwner, registry: registry,
 		apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
 			if err := p.owns(next); err != nil {
 				return err

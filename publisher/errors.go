@@ -20,6 +20,8 @@ var (
 	ErrManifestSize = errors.New("publisher: manifest too large to enrol")
 	// ErrIncarnation: another incarnation of the lane is open, or this one is closed.
 	ErrIncarnation = errors.New("publisher: incarnation refused")
+	// ErrLanesChanging: the lane count is being changed. Try again when that is done.
+	ErrLanesChanging = errors.New("publisher: the lane count changes")
 	// ErrUnknownOutcome: whether the commit landed could not be told. Claim again.
 	ErrUnknownOutcome = errors.New("publisher: unknown outcome")
 	// ErrCorrupt: a record, or what it names, is damaged or gone. Stop and alert.

@@ -26,7 +26,7 @@ type InitSpec struct {
 const firstTable heads.TableID = 1
 
 // Init creates the manifest, the history and the dead letters, or finds them: it is idempotent and may be repeated after a crash
-// at any point. ErrConflict when another graph lives at the root, or one with another lane count; heads.ErrFormat for another format.
+// at any point. ErrConflict when another graph lives at the root, or one that was made with another lane count; heads.ErrFormat for another format.
 func Init(ctx context.Context, o Options, spec InitSpec) (*heads.Snapshot, error) {
 	m, err := newManifest(o)
 	if err != nil {
@@ -69,7 +69,8 @@ func checkGraph(spec InitSpec) error {
 }
 
 func sameGraph(s *heads.Snapshot, spec InitSpec) error {
-	if s.Graph != spec.Graph || s.LaneCount != spec.Lanes {
+	// Once it was changed, the count is the graph's own: a setting that names the first one is no fault.
+	if s.Graph != spec.Graph || s.LaneCount != spec.Lanes && s.LaneGeneration == 0 {
 		return fmt.Errorf("%w: the root holds graph %q with %d lanes, not %q with %d", ErrConflict, s.Graph, s.LaneCount, spec.Graph, spec.Lanes)
 	}
 	return nil

@@ -13,16 +13,14 @@ type LaneClaim struct {
 	Incarnation string // of the log that will own it
 	// AcceptLoss closes another open incarnation whose entries may not all be folded.
 	AcceptLoss bool
-	// Sealed is the last sequence of another open incarnation that was sealed durably: it is closed without loss when it is folded
-	// through there. 0 = not sealed.
-	Sealed uint64
 	// Above is the highest epoch under which the log has numbered entries: a graph that was restored from an older copy may know less.
 	Above uint64
 }
 
 // ClaimLane registers the incarnation and returns the lane's new epoch, above the last: before it has returned nothing may be
 // acked. ErrIncarnation when another incarnation of the lane is open and not drained, or this one was closed; ErrInvalid for a lane
-// that the graph does not have.
+// that the graph does not have; ErrLanesChanging for a new incarnation while the lane count changes. One that is sealed may be claimed, to serve
+// what is not folded yet; it takes no more entries.
 func ClaimLane(ctx context.Context, o Options, c LaneClaim) (epoch uint64, err error) {
 	m, err := newManifest(o)
 	if err != nil {
@@ -31,20 +29,15 @@ func ClaimLane(ctx context.Context, o Options, c LaneClaim) (epoch uint64, err e
 	if err := checkIncarnation(c.Incarnation); err != nil {
 		return 0, err
 	}
-	id, err := m.mintID()
-	if err != nil {
-		return 0, err
-	}
 	m.step("claim.before")
-	s, err := m.commit(ctx, nil, change{id: id, kind: heads.KindLane, actor: c.Incarnation,
-		apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
-			if err := openLane(next, c); err != nil {
-				return err
-			}
-			epoch = max(next.LaneEpoch(c.Lane), c.Above) + 1
-			next.SetLaneEpoch(c.Lane, epoch)
-			return nil
-		}})
+	s, err := m.laneCommit(ctx, heads.KindLane, c.Incarnation, func(next *heads.Snapshot) error {
+		if err := openLane(next, c); err != nil {
+			return err
+		}
+		epoch = max(next.LaneEpoch(c.Lane), c.Above) + 1
+		next.SetLaneEpoch(c.Lane, epoch)
+		return nil
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -55,28 +48,52 @@ func ClaimLane(ctx context.Context, o Options, c LaneClaim) (epoch uint64, err e
 	return epoch, nil
 }
 
+// CheckClaim tells whether a claim would succeed on a state, by its error, as ClaimLane does. It changes nothing.
+func CheckClaim(s *heads.Snapshot, c LaneClaim) error { return openLane(s.Clone(), c) }
+
+// laneCommit makes a graph commit of a lane's owner.
+func (m *manifest) laneCommit(ctx context.Context, kind, incarnation string, apply func(next *heads.Snapshot) error) (*heads.Snapshot, error) {
+	id, err := m.mintID()
+	if err != nil {
+		return nil, err
+	}
+	return m.commit(ctx, nil, change{id: id, kind: kind, actor: incarnation,
+		apply: func(next *heads.Snapshot, _ *heads.GraphCommit) error { return apply(next) }})
+}
+
 // openLane makes c's incarnation the lane's only open one.
 func openLane(next *heads.Snapshot, c LaneClaim) error {
-	if c.Lane >= next.LaneCount {
-		return invalid("lane %d: the graph has %d", c.Lane, next.LaneCount)
+	known, ok := next.Cut(c.Lane, c.Incarnation)
+	other, taken := otherOpen(next, c)
+	switch changing := next.LaneTarget > 0; {
+	case ok && !known.Open:
+		return fmt.Errorf("%w: incarnation %q of lane %d was closed at %d", ErrIncarnation, c.Incarnation, c.Lane, known.Through)
+	case c.Lane >= next.LaneCount && c.Lane < next.LaneTarget, changing && !ok && !taken:
+		return fmt.Errorf("%w from %d to %d: lane %d can be claimed when that is done", ErrLanesChanging, next.LaneCount, next.LaneTarget, c.Lane)
+	case c.Lane >= next.LaneCount:
+		return invalid("lane %d: the graph has %d; foldline lanes changes that", c.Lane, next.LaneCount)
+	case taken && (changing || !other.Drained()) && !c.AcceptLoss:
+		return fmt.Errorf("%w: incarnation %q of lane %d is open, folded through %d", ErrIncarnation, other.Incarnation, c.Lane, other.Through)
 	}
-	for _, other := range next.Cuts {
-		if other.Lane != c.Lane || other.Incarnation == c.Incarnation || !other.Open {
-			continue
-		}
-		drained := c.Sealed > 0 && other.Through >= c.Sealed
-		if !drained && !c.AcceptLoss {
-			return fmt.Errorf("%w: incarnation %q of lane %d is open, folded through %d", ErrIncarnation, other.Incarnation, c.Lane, other.Through)
-		}
+	if taken {
 		other.Open = false
 		next.SetCut(other)
 	}
-	known, ok := next.Cut(c.Lane, c.Incarnation)
-	if ok && !known.Open {
-		return fmt.Errorf("%w: incarnation %q of lane %d was closed at %d", ErrIncarnation, c.Incarnation, c.Lane, known.Through)
+	if !ok {
+		known = heads.Cut{Lane: c.Lane, Incarnation: c.Incarnation, Open: true, Generation: next.LaneGeneration}
 	}
-	next.SetCut(heads.Cut{Lane: c.Lane, Incarnation: c.Incarnation, Through: known.Through, Open: true})
+	next.SetCut(known)
 	return nil
+}
+
+// otherOpen finds another open incarnation of the lane.
+func otherOpen(s *heads.Snapshot, c LaneClaim) (heads.Cut, bool) {
+	for _, other := range s.Cuts {
+		if other.Lane == c.Lane && other.Incarnation != c.Incarnation && other.Open {
+			return other, true
+		}
+	}
+	return heads.Cut{}, false
 }
 
 // checkIncarnation refuses names that cannot be part of a row's id.

@@ -22,6 +22,8 @@ var (
 	// ErrNotReady: the log does not admit entries (no epoch yet, stopping, or
 	// failed). Nothing of the entry is durable.
 	ErrNotReady = errors.New("wal: not ready")
+	// ErrSealed: the log takes no more entries; the lanes of its graph are being changed. Nothing of the entry is durable. It is an ErrNotReady.
+	ErrSealed = fmt.Errorf("%w: sealed", ErrNotReady)
 	// ErrUnknownOutcome: the entry was written but its sync failed or was never
 	// reported; it may or may not survive. Retry with the same message id.
 	ErrUnknownOutcome = errors.New("wal: unknown outcome")

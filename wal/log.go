@@ -134,6 +134,9 @@ func (l *Log) admission(now time.Time) error {
 	if l.epoch.Load() == 0 {
 		return wrapf(ErrNotReady, "wal: no epoch begun")
 	}
+	if l.isSealed() {
+		return ErrSealed
+	}
 	if err := l.fault.storage(); err != nil {
 		return err
 	}

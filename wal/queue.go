@@ -91,6 +91,7 @@ type queue struct {
 	entries int   // in flight, taken ones included
 	bytes   int64 // in flight, taken ones included
 	stopped bool
+	sealed  bool // only questions are taken
 }
 
 func (q *queue) load() (entries int, bytes int64) {
@@ -161,7 +162,7 @@ const (
 // When Append returns nil, done is called exactly once, from the log's own
 // goroutine, after the sync: it must not block. When Append returns an error
 // ([ErrInvalid], [ErrTooLarge], [ErrUnsupported], [ErrBusy], [ErrNotReady],
-// [ErrFault], [ErrClosed]), done is never called and nothing is durable.
+// [ErrSealed], [ErrFault], [ErrClosed]), done is never called and nothing is durable.
 // done's error is [ErrMsgIDReused], [ErrUnknownOutcome], [ErrNotReady] or
 // [ErrFault]; only the unknown outcome may be durable.
 func (l *Log) Append(ctx context.Context, e Entry, done func(Receipt, error)) error {
@@ -305,6 +306,8 @@ func (l *Log) admitLocked(p *pending, unreleased int64) error {
 		return l.fault.get()
 	case q.stopped || l.epoch.Load() == 0:
 		return ErrNotReady
+	case q.sealed && !p.entry.Known:
+		return ErrSealed
 	case q.entries+1 > l.opts.MaxInFlightEntries:
 		return l.busy(busyEntries, retryInFlight)
 	case q.entries > 0 && q.bytes+p.bytes > l.opts.MaxInFlightBytes:

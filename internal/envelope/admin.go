@@ -13,6 +13,7 @@ const (
 	AdminPause  = "pause"  // keep folds off a table for a while
 	AdminResume = "resume" // take a held table back and replay what it missed
 	AdminReplay = "replay" // play dead letters again
+	AdminLanes  = "lanes"  // begin to change the lane count
 )
 
 // AdminRequest is the body of an administrative request; members that a verb does not need are left out.
@@ -22,6 +23,7 @@ type AdminRequest struct {
 	ForMs  int64    `json:"for_ms,omitempty"` // length of a pause
 	Reason string   `json:"reason,omitempty"` // for people
 	IDs    []string `json:"ids,omitempty"`    // of dead letters
+	Lanes  uint32   `json:"lanes,omitempty"`  // the new lane count
 	// TimeoutMs is how long the sender waits; the folder does not begin a task whose sender is gone.
 	TimeoutMs int64 `json:"timeout_ms,omitempty"`
 }

@@ -88,6 +88,7 @@ const (
 	CodeOverloaded         Code = "overloaded"
 	CodeSchemasStale       Code = "schemas_stale"
 	CodeNotReady           Code = "not_ready"
+	CodeLanesChanging      Code = "lanes_changing"
 	CodeUnusableTable      Code = "unusable_table"
 	CodeFenced             Code = "fenced"
 	CodeUnknownOutcome     Code = "unknown_outcome"

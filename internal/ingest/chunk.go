@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/envelope/rows"
 	"github.com/foldline/foldline/wal"
 )
@@ -68,25 +67,29 @@ func foldLines(tables []rows.TableRows) []uint32 {
 	return lines
 }
 
-// collect makes the entries of a chunk from its decoded batch.
-func (c *chunk) collect(lane uint32, view *view) {
+// collect makes the entries of a chunk from its decoded batch. A sealed lane takes none.
+func (c *chunk) collect(lane uint32, view *view, sealed bool) {
 	c.entries, c.owners = slices.Grow(c.entries, len(c.requests)), slices.Grow(c.owners, len(c.requests))
 	c.items = slices.Grow(c.items, c.batch.Len())
 	for i := range c.requests {
 		r := &c.requests[i]
+		var tables []rows.TableRows
+		if r.refusal == nil {
+			tables = c.batch.Tables(r.added)
+			if err := view.checkLane(lane, r.table, r.added.Rows, tables); err != nil {
+				r.refuse(err)
+			} else if sealed {
+				r.refusal = lanesChanging()
+			}
+		}
 		if r.refusal != nil {
-			// It may be a retry of what was good when its table was another one: that one's receipt stands.
-			if r.asked = r.entry.MsgID != "" && r.refusal.Class == envelope.ClassInvalid; r.asked {
-				r.entry.Known = true
+			// It may be a retry of what was good when its table was another one, or its lane: that one's receipt stands.
+			if r.ask() {
 				c.entries, c.owners = append(c.entries, r.entry), append(c.owners, r)
 			}
 			continue
 		}
-		tables, from := c.batch.Tables(r.added), len(c.items)
-		if err := view.checkLane(lane, r.table, r.added.Rows, tables); err != nil {
-			r.refuse(err)
-			continue
-		}
+		from := len(c.items)
 		for t := range tables {
 			c.items = append(c.items, wal.Rows{Table: wal.TableID(tables[t].Table.ID()), Record: tables[t].Record,
 				First: tables[t].First, Count: tables[t].Count, Ops: walOps(&tables[t])})

@@ -37,7 +37,7 @@ func (in *Ingester) decodeChunk(ctx context.Context, d *rows.Decoder, c *chunk) 
 		}
 	}
 	d.Take(&c.batch)
-	c.collect(in.o.Lane, view)
+	c.collect(in.o.Lane, view, in.sealed.Load())
 	in.metrics.decoded(time.Since(start))
 }
 

@@ -25,6 +25,7 @@ type Ingester struct {
 	visible  *waiters
 	chunks   sync.Pool     // of *chunk
 	hint     chan struct{} // one token: the heads are worth a look
+	sealed   atomic.Bool   // nothing new is taken: the lane count changes
 	// unready is the reason why requests are not served, nil while they are.
 	unready atomic.Pointer[error]
 }

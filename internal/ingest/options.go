@@ -28,6 +28,7 @@ type Log interface {
 	AppendAll(ctx context.Context, entries []wal.Entry, done func(first int, results []wal.Result)) (int, error)
 	Release(ctx context.Context, through wal.Seq) error
 	Status(ctx context.Context) (wal.Status, error)
+	Seal(ctx context.Context) (wal.Seq, error)
 }
 
 // Options are the components and settings of an Ingester. The zero value of a setting is its default.
@@ -63,6 +64,10 @@ type Options struct {
 	// when it says no the answer is that the outcome is unknown. Nil is always. It may be called concurrently.
 	Owns func() bool
 
+	// Seal publishes that the log takes no more entries and ends at a sequence, for a change of the graph's lane count; see publisher.SealLane. It may be called
+	// again with the same end. Nil refuses, so that the lane count cannot be changed.
+	Seal func(ctx context.Context, end wal.Seq) error
+
 	Allocator memory.Allocator // of records, default the Go heap
 	Logger    *slog.Logger     // nil discards
 	Meter     metric.Meter     // nil records nothing
@@ -93,6 +98,9 @@ func (o *Options) EnsureDefaults() {
 	setDefault(&o.DrainTimeout, DefaultDrainTimeout)
 	if o.Owns == nil {
 		o.Owns = func() bool { return true }
+	}
+	if o.Seal == nil {
+		o.Seal = func(context.Context, wal.Seq) error { return errNoSeal }
 	}
 	if o.Allocator == nil {
 		o.Allocator = memory.DefaultAllocator

@@ -120,7 +120,11 @@ func (in *Ingester) submit(ctx context.Context, c *chunk) {
 		n, err := in.o.Log.AppendAll(ctx, entries, func(first int, results []wal.Result) {
 			in.settle(taken[first:first+len(results)], results)
 		})
-		if err != nil {
+		if errors.Is(err, wal.ErrSealed) {
+			if !in.refuseSealed(&entries[n], owners[n]) {
+				n++
+			}
+		} else if err != nil {
 			// What is wrong with one entry is not with the next; what is wrong with the log is.
 			end := len(entries)
 			if isEntrys(err) {
@@ -188,6 +192,8 @@ func logRefusal(err error) *envelope.Error {
 		e.Class, e.Code = envelope.ClassInvalid, envelope.CodeBadValue
 	case errors.Is(err, wal.ErrUnknownOutcome):
 		e.Class, e.Code = envelope.ClassUnknown, envelope.CodeUnknownOutcome
+	case errors.Is(err, wal.ErrSealed):
+		return lanesChanging()
 	case errors.Is(err, wal.ErrNotReady), errors.Is(err, wal.ErrClosed):
 		e.Class, e.Code, e.RetryAfter = envelope.ClassBusy, envelope.CodeNotReady, notReadyRetryAfter
 	case errors.Is(err, wal.ErrFenced):

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,17 +62,21 @@ func (in *Ingester) refresh(ctx context.Context) error {
 		return err
 	}
 	through, err := in.judge(ctx, v)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrLanesChanged) {
 		return err
 	}
 	in.visible.reached(ctx, v)
-	return in.release(ctx, through)
+	if err := errors.Join(in.release(ctx, through), err); err != nil {
+		return err
+	}
+	return in.sealFor(ctx, v)
 }
 
 // judge compares the heads with the log and tells how far the log may be released.
 func (in *Ingester) judge(ctx context.Context, v *view) (wal.Seq, error) {
 	s := v.snapshot
-	if s.Graph != in.o.Graph || in.o.Lane >= max(s.LaneCount, 1) {
+	cut, known := s.Cut(in.o.Lane, in.o.Log.Incarnation())
+	if closed := known && !cut.Open && cut.Drained(); s.Graph != in.o.Graph || in.o.Lane >= max(s.LaneCount, 1) && !closed {
 		return 0, fmt.Errorf("%w: the heads are of graph %q with %d lanes, this is lane %d of %q", ErrWrongGraph, s.Graph, s.LaneCount, in.o.Lane, in.o.Graph)
 	}
 	incarnation := in.o.Log.Incarnation()
@@ -80,8 +85,10 @@ func (in *Ingester) judge(ctx context.Context, v *view) (wal.Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	cut, known := s.Cut(in.o.Lane, incarnation)
 	epoch := s.LaneEpoch(in.o.Lane)
+	if known && !cut.Open && cut.Drained() && status.SyncedThrough == wal.Seq(cut.End) {
+		return releasable(status, wal.Seq(cut.End)), fmt.Errorf("%w: the graph has %d by now", ErrLanesChanged, s.LaneCount)
+	}
 	if !known || !cut.Open || epoch > uint64(status.Epoch) {
 		in.catalog.lost.Store(true)
 		return 0, fmt.Errorf("%w: lane %d is at epoch %d, ours is %d; incarnation %s: known %t, open %t",
@@ -94,10 +101,18 @@ func (in *Ingester) judge(ctx context.Context, v *view) (wal.Seq, error) {
 	if status.ReleasedThrough > through {
 		return 0, fmt.Errorf("%w: sequences above %d up to %d are released and not published", ErrGraphBehind, through, status.ReleasedThrough)
 	}
-	if status.ReleasedThrough == through {
-		return 0, nil
+	if end := wal.Seq(cut.End); cut.Sealed && status.SyncedThrough != end {
+		return 0, fmt.Errorf("%w: the lane is sealed at %d, the log ends at %d", ErrLogBehind, end, status.SyncedThrough)
 	}
-	return through, nil
+	return releasable(status, through), nil
+}
+
+// releasable is through, or zero when the log is released up to there.
+func releasable(status wal.Status, through wal.Seq) wal.Seq {
+	if status.ReleasedThrough == through {
+		return 0
+	}
+	return through
 }
 
 // release gives back the log up to the cut of heads that this process read (W4); zero is nothing to do.

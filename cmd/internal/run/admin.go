@@ -79,7 +79,7 @@ func (f *folder) answerAdmin(ctx context.Context, msg *nats.Msg) {
 func (f *folder) administer(ctx context.Context, verb string, r envelope.AdminRequest, reply *envelope.AdminReply) error {
 	var replayed fold.ReplayReport
 	var err error
-	if r.Table == "" && verb != envelope.AdminStatus && verb != envelope.AdminAdopt {
+	if r.Table == "" && verb != envelope.AdminStatus && verb != envelope.AdminAdopt && verb != envelope.AdminLanes {
 		return &envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeBadRequest, Row: envelope.NoRow, Reason: "a table has to be named"}
 	}
 	switch verb {
@@ -95,6 +95,8 @@ func (f *folder) administer(ctx context.Context, verb string, r envelope.AdminRe
 		_, err = f.folder.Pause(ctx, r.Table, r.Reason, time.Duration(r.ForMs)*time.Millisecond)
 	case envelope.AdminResume:
 		_, replayed, err = f.folder.Resume(ctx, r.Table)
+	case envelope.AdminLanes:
+		_, err = f.folder.ChangeLanes(ctx, r.Lanes)
 	case envelope.AdminReplay:
 		replayed, err = f.folder.Replay(ctx, r.Table, fold.Selection{IDs: r.IDs})
 	default:
