@@ -70,8 +70,8 @@ type Client struct {
 	known map[uint32]time.Time
 }
 
-// idSuffixBytes is the room that a counter and a lane need behind the prefix of an id.
-const idSuffixBytes = 40
+// idSuffixBytes is the room that a counter and maxReroutes lanes need behind the prefix of an id.
+const idSuffixBytes = 64
 
 // New makes a client of a graph on a connection that stays the caller's.
 func New(nc *nats.Conn, graph string, opts ...Option) (*Client, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -42,7 +43,8 @@ type Pending struct {
 	// uncertain tells that an attempt may have been taken without our knowing.
 	uncertain bool
 	lane      int64 // the lane the message is sent to, -1 for whoever answers
-	rerouted  bool
+	told      int64 // the lane that a refusal has told last, -1 before the first
+	reroutes  int   // how often that was another one
 
 	receipt Receipt
 	err     error
@@ -73,14 +75,12 @@ func (p *Pending) wait(ctx context.Context) (Receipt, error) {
 }
 
 func (c *Client) message(ctx context.Context, p *Pending, data []byte) *nats.Msg {
-	msg := &nats.Msg{Subject: c.subjects.Write(), Reply: c.inbox + p.token, Data: data, Header: nats.Header{}}
-	p.lane = -1
+	msg := &nats.Msg{Reply: c.inbox + p.token, Data: data, Header: nats.Header{}}
+	p.msg, p.told = msg, -1
+	p.sendToAny()
 	msg.Header.Set(envelope.HeaderMsgID, p.id)
-	if p.table != "" {
-		msg.Subject = c.subjects.WriteTable(p.table)
-		if p.op != OpUpsert {
-			msg.Header.Set(envelope.HeaderOp, p.op.String())
-		}
+	if p.table != "" && p.op != OpUpsert {
+		msg.Header.Set(envelope.HeaderOp, p.op.String())
 	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
@@ -227,7 +227,9 @@ func (p *Pending) reply(msg *nats.Msg) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(msg.Data) == 0 && msg.Header.Get("Status") == noResponders {
-		p.againLocked(fmt.Errorf("%w (subject %s)", ErrNoOwner, p.msg.Subject), 0)
+		cause := fmt.Errorf("%w (subject %s)", ErrNoOwner, p.msg.Subject)
+		p.sendToAny() // the lane may be no more
+		p.againLocked(cause, 0)
 		return
 	}
 	if msg.Header.Get(envelope.HeaderServiceErrorCode) != "" {
@@ -247,12 +249,16 @@ func (p *Pending) reply(msg *nats.Msg) {
 // refusedLocked acts on an error reply. Only what is neither busy nor open is final.
 func (p *Pending) refusedLocked(e *Error) {
 	switch {
+	case e.Code == envelope.CodeLanesChanging:
+		// The one lane that could have taken it has not, and takes nothing more.
+		p.uncertain = p.uncertain && !p.c.remembers(p)
+		p.againLocked(e, e.RetryAfter)
 	case errors.Is(e, ErrBusy), errors.Is(e, ErrFenced):
 		p.againLocked(e, e.RetryAfter)
 	case errors.Is(e, ErrUnknown):
 		p.uncertain = true
 		p.againLocked(e, e.RetryAfter)
-	case e.Code == envelope.CodeWrongLane && len(e.Lanes) == len(p.lines) && !p.rerouted:
+	case e.Code == envelope.CodeWrongLane && len(e.Lanes) == len(p.lines) && p.mayReroute(e.Lanes):
 		p.rerouteLocked(e)
 	case p.uncertain:
 		// An earlier attempt may have been taken under rules that have changed since.
@@ -262,18 +268,40 @@ func (p *Pending) refusedLocked(e *Error) {
 	}
 }
 
+// maxReroutes bounds how often a message is sent to the lanes that a refusal tells: once, and again after each change of the lane count in its time.
+const maxReroutes = 4
+
 // rerouteLocked sends the message to the lane of its rows, or splits it when they have several.
 func (p *Pending) rerouteLocked(e *Error) {
-	p.rerouted = true
 	for _, lane := range e.Lanes {
 		if lane != e.Lanes[0] {
 			p.timer.Stop()
+			p.reroutes++
 			go p.split(e.Lanes)
 			return
 		}
 	}
+	if lane := int64(e.Lanes[0]); lane != p.told {
+		p.told = lane
+		p.reroutes++
+	}
 	p.sendTo(e.Lanes[0])
 	p.scheduleLocked(0, p.attempt)
+}
+
+// mayReroute bounds the lanes that are tried. The one that was told before has no owner yet, and is tried until it has.
+func (p *Pending) mayReroute(lanes []uint32) bool {
+	again := !slices.ContainsFunc(lanes, func(lane uint32) bool { return int64(lane) != p.told })
+	return again || p.reroutes < maxReroutes
+}
+
+// sendToAny lets whoever answers tell the lane.
+func (p *Pending) sendToAny() {
+	p.lane = -1
+	p.msg.Subject = p.c.subjects.Write()
+	if p.table != "" {
+		p.msg.Subject = p.c.subjects.WriteTable(p.table)
+	}
 }
 
 func (p *Pending) sendTo(lane uint32) {
@@ -296,9 +324,10 @@ func (p *Pending) split(lanes []uint32) {
 		<-part.done
 		if part.err != nil {
 			faults = append(faults, part.err)
+			r.Parts = append(r.Parts, part.receipt.Parts...) // of a part that was split and written in part
 			continue
 		}
-		r.Parts = append(r.Parts, part.receipt.Receipt)
+		r.Parts = append(r.Parts, part.receipt.all()...)
 	}
 	if len(r.Parts) > 0 {
 		r.Receipt = r.Parts[0]
@@ -321,7 +350,7 @@ func (p *Pending) parts(lanes []uint32) []*Pending {
 			suffix := ".lane" + strconv.FormatUint(uint64(lane), 10)
 			part = &Pending{
 				c: p.c, table: p.table, op: p.op, id: p.id + suffix, token: p.token + suffix[1:], began: p.began,
-				done: make(chan struct{}), rerouted: true, part: true,
+				done: make(chan struct{}), reroutes: p.reroutes, part: true,
 			}
 			byLane[lane] = part
 			parts = append(parts, part)
@@ -336,6 +365,7 @@ func (p *Pending) parts(lanes []uint32) []*Pending {
 			part.msg.Header[key] = values
 		}
 		part.msg.Header.Set(envelope.HeaderMsgID, part.id)
+		part.told = int64(lane)
 		part.sendTo(lane)
 		p.c.outstanding[part.token] = part
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/foldline/foldline/wal"
 )
 
-// laneAnswerLimit is how long a lane may take to answer a status request.
-const laneAnswerLimit = 2 * time.Second
-
 type statusCmd struct {
 	JSON bool `help:"One JSON object."`
 }
@@ -32,6 +29,8 @@ type statusView struct {
 	Folder    folderView `json:"folder"`
 	Held      []heldView `json:"held"` // tables that take no rows
 	Lanes     []laneView `json:"lanes"`
+	// LaneTarget is the lane count that the graph is changing to, 0 when it is not.
+	LaneTarget uint32 `json:"lane_target,omitempty"`
 }
 
 // The states of the folder as status tells them.
@@ -107,7 +106,7 @@ func (c *statusCmd) Run(ctx context.Context, e *env) error {
 }
 
 func newStatusView(s *heads.Snapshot) statusView {
-	v := statusView{Graph: s.Graph, Version: s.Version, Fold: s.Fold, Published: s.Commit.CreatedAt.UTC(), Held: []heldView{}}
+	v := statusView{Graph: s.Graph, Version: s.Version, Fold: s.Fold, Published: s.Commit.CreatedAt.UTC(), Held: []heldView{}, LaneTarget: s.LaneTarget}
 	v.Folder = folderView{Epoch: s.FolderEpoch, Owner: s.FolderOwner, AgeSeconds: time.Since(s.Commit.CreatedAt).Seconds()}
 	for _, t := range s.Tables {
 		if t.Head.State.Held() {
@@ -159,7 +158,7 @@ func (v *statusView) askAll(ctx context.Context, e *env, s *heads.Snapshot) erro
 }
 
 func (v *folderView) ask(ctx context.Context, nc *nats.Conn, subjects envelope.Subjects) {
-	ctx, cancel := context.WithTimeout(ctx, laneAnswerLimit)
+	ctx, cancel := context.WithTimeout(ctx, run.LaneAnswerLimit)
 	defer cancel()
 	reply, err := run.Admin(ctx, nc, subjects, envelope.AdminStatus, envelope.AdminRequest{})
 	switch {
@@ -176,10 +175,7 @@ func (v *folderView) ask(ctx context.Context, nc *nats.Conn, subjects envelope.S
 }
 
 func (v *laneView) ask(ctx context.Context, nc *nats.Conn, subjects envelope.Subjects, s *heads.Snapshot) {
-	ctx, cancel := context.WithTimeout(ctx, laneAnswerLimit)
-	defer cancel()
-	remote := wal.NewRemote(nc, wal.ReadSubjects{Read: subjects.LaneRead(v.Lane), Status: subjects.LaneStatus(v.Lane)}, wal.RemoteOptions{})
-	status, err := remote.Status(ctx)
+	status, err := run.LaneStatus(ctx, nc, subjects, v.Lane)
 	if err != nil {
 		v.Fault = err.Error()
 		return
@@ -204,6 +200,9 @@ func (v *statusView) print(e *env) error {
 	p.linef("%d tables  %d rows  %d rejects", v.Tables, v.Rows, v.Rejects)
 	v.Folder.print(p)
 	printHeld(p, v.Held)
+	if v.LaneTarget > 0 {
+		p.linef("the lane count changes from %d to %d; foldline lanes tells what it waits for\n", len(v.Lanes), v.LaneTarget)
+	}
 	p.linef("LANE\tSTATE\tSYNCED\tCUT\tRELEASED\tENTRIES\tBYTES\tFAULT")
 	for _, l := range v.Lanes {
 		log := wal.Status{}

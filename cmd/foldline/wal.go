@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/wal"
@@ -42,7 +43,7 @@ type inspected struct {
 // open opens the directory or reaches the owner. That no heads can be read costs only the names of tables: a log has to
 // be open to inspection when its graph is gone.
 func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
-	limited, cancel := context.WithTimeout(ctx, laneAnswerLimit)
+	limited, cancel := context.WithTimeout(ctx, run.LaneAnswerLimit)
 	defer cancel()
 	_, snapshot, err := e.graph(limited)
 	if err != nil {

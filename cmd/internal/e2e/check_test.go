@@ -148,9 +148,11 @@ func visible(ctx context.Context, store objstore.Store, workers []*worker) bool 
 		return false
 	}
 	for _, w := range workers {
-		cut, ok := s.Cut(w.last.Lane, w.last.Incarnation)
-		if !ok || cut.Through < w.last.Seq {
-			return false
+		for _, part := range append(w.last.Parts, w.last.Receipt) {
+			cut, ok := s.Cut(part.Lane, part.Incarnation)
+			if !ok || cut.Through < part.Seq {
+				return false
+			}
 		}
 	}
 	return true

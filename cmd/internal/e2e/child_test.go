@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/cmd/internal/run"
+	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/telemetry"
 	"github.com/foldline/foldline/internal/testkit"
 )
@@ -44,6 +45,8 @@ const (
 	folderChild   = "folder"
 	// rivalChild is a folder that does not ask for the lease: nothing but the epochs keeps it from doing harm.
 	rivalChild = "rival"
+	// lanesChild is the command that changes the lane count to that of its plan.
+	lanesChild = "lanes"
 )
 
 // childPlan tells a child what it is, where to work and when to die.
@@ -117,11 +120,32 @@ func (p childPlan) run(ctx context.Context, deps run.Deps) error {
 	case folderChild:
 		cfg.Fold.IndexDir = filepath.Join(data.Index(), strconv.Itoa(os.Getpid())) // kept warm while it stands by
 		return run.Folder(ctx, cfg, deps)
+	case lanesChild:
+		return p.changeLanes(ctx, cfg, deps)
 	}
 	return run.Dev(ctx, cfg, run.DevOptions{Data: data, Port: p.Port}, deps, func(ctx context.Context, _ *run.Line) error {
 		<-ctx.Done()
 		return nil
 	})
+}
+
+// changeLanes does what foldline lanes does.
+func (p childPlan) changeLanes(ctx context.Context, cfg run.Config, deps run.Deps) error {
+	nc, err := run.Connect(cfg.NATS, "lanes", deps.Telemetry.Logger)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	subjects, err := envelope.NewSubjects(cfg.Prefix, cfg.Graph)
+	if err != nil {
+		return err
+	}
+	store, err := run.OpenStore(ctx, cfg.Root)
+	if err != nil {
+		return err
+	}
+	_, err = run.LaneChange{Conn: nc, Subjects: subjects, Store: store, Count: p.Lanes, Timeout: reachLimit, Step: deps.Step}.Run(ctx)
+	return err
 }
 
 func fail(err error) {

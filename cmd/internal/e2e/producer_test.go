@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -94,6 +95,8 @@ type worker struct {
 	rejected map[int64]bool
 	rev      int64
 	last     client.Receipt
+	// idempotent leaves strict inserts out, so that a message may be written again when its outcome is unknown.
+	idempotent bool
 }
 
 // newWorkers divides the sample: a route and its flights belong to one worker, an airport to one.
@@ -138,7 +141,7 @@ func (w *worker) message() []client.Row {
 		old := w.flights[int(w.rev-1-flightsBehind)%len(w.flights)]
 		rows = append(rows, client.Row{Table: flights, Op: client.OpDelete, Value: map[string]string{"id": old.ID}})
 	}
-	if w.rev%rejectEvery == 0 {
+	if w.rev%rejectEvery == 0 && !w.idempotent {
 		rows = append(rows, client.Row{Table: airports, Op: client.OpInsert, Value: a})
 	}
 	return rows
@@ -169,9 +172,11 @@ type producers struct {
 	acks    atomic.Int64
 	// duplicates are acks of messages whose first ack a crash had swallowed.
 	duplicates atomic.Int64
-	stop       chan struct{}
-	group      sync.WaitGroup
-	errs       chan error
+	// unknown are outcomes that nobody could tell; those messages were written again.
+	unknown atomic.Int64
+	stop    chan struct{}
+	group   sync.WaitGroup
+	errs    chan error
 	// paced makes every worker wait until its message is visible before it writes the next one.
 	paced bool
 }
@@ -195,6 +200,10 @@ func (p *producers) work(ctx context.Context, c *client.Client, w *worker) {
 		}
 		rows := w.message()
 		receipt, err := c.Write(ctx, rows...)
+		for w.idempotent && errors.Is(err, client.ErrUnknown) {
+			p.unknown.Add(1)
+			receipt, err = c.Write(ctx, rows...)
+		}
 		if err != nil {
 			p.errs <- fmt.Errorf("worker %d, message %d: %w", w.id, w.rev, err)
 			return

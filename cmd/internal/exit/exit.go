@@ -67,7 +67,7 @@ var classes = []struct {
 		envelope.ErrUnknown, wal.ErrUnknownOutcome, lance.ErrUnknownOutcome, publisher.ErrUnknownOutcome, objstore.ErrUnknownOutcome,
 	}},
 	{Busy, "try again later", []error{
-		envelope.ErrBusy, wal.ErrBusy, wal.ErrLocked, wal.ErrUnavailable, wal.ErrNotReady, objstore.ErrBusy, run.ErrInUse,
+		envelope.ErrBusy, wal.ErrBusy, wal.ErrLocked, wal.ErrUnavailable, wal.ErrNotReady, publisher.ErrLanesChanging, objstore.ErrBusy, run.ErrInUse,
 		run.ErrStopLimit, run.ErrUnreachable, run.ErrAddressInUse, run.ErrNoFolder, lease.ErrUnavailable, client.ErrNoOwner,
 	}},
 	{Conflict, "look at what is there (foldline heads) and decide again", []error{

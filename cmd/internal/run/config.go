@@ -16,7 +16,7 @@ type Config struct {
 	Graph  string `yaml:"graph" default:"demo" help:"Name of the graph."`
 	Prefix string `yaml:"prefix" default:"foldline" help:"First token of every subject."`
 	Lane   uint32 `yaml:"lane" default:"0" help:"Lane that this ingester owns."`
-	Lanes  uint32 `yaml:"lanes" default:"1" help:"Lane count of a graph that is created now; fixed afterwards."`
+	Lanes  uint32 `yaml:"lanes" default:"1" help:"Lane count of a graph that is created now; foldline lanes changes it afterwards."`
 
 	// AcceptLoss closes another open incarnation of the lane although its entries may not all be folded. It is an
 	// operator's decision for one start, so the file cannot hold it.

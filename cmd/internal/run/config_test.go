@@ -246,7 +246,7 @@ tables:
   - {table: node:A, columns: [{name: id, type: string}]}
 `)
 	for _, fault := range []string{
-		`graph name "a.b"`, "lane: 2 is not below lanes (2)", "fold.interval", "fold.adopt_interval", "fold.max_rows",
+		`graph name "a.b"`, "fold.interval", "fold.adopt_interval", "fold.max_rows",
 		`table key "Airport"`, `key column "id" must not be nullable`, `column "x": `, `column "x" is declared twice`,
 		`key column "k" is not among its columns`, "lane_columns must be a leading part", "order is not supported yet",
 		`unknown_fields is refuse or drop, not "keep"`, `table "node:A" is declared twice`,

@@ -116,12 +116,9 @@ func runLine(ctx context.Context, cfg Config, deps Deps, web endpoint, job func(
 	if err := f.start(ctx); err != nil {
 		return err
 	}
-	lanes, err := openLanes(ctx, cfg, deps)
-	if err != nil {
-		return err
-	}
+	lanes := &lanes{open: func(ctx context.Context, _ bool) (laneSet, error) { return openLanes(ctx, cfg, deps) }}
 	if line.Conn, err = Connect(cfg.NATS, "foldline-dev", folding.log); err != nil {
-		return errors.Join(err, lanes.close())
+		return err
 	}
 	defer line.Conn.Close()
 	line.Subjects, line.store = folding.subjects, folding.store
@@ -130,10 +127,17 @@ func runLine(ctx context.Context, cfg Config, deps Deps, web endpoint, job func(
 	s.run("http endpoint", func(ctx context.Context) error {
 		return web.serve(ctx, deps.Telemetry.Handler(), lanes.ready)
 	})
-	for _, i := range lanes {
-		s.run("ingester", i.run)
-	}
+	s.run("ingesters", func(ctx context.Context) error {
+		if err := lanes.start(ctx); err != nil {
+			return err
+		}
+		return lanes.run(ctx)
+	})
 	s.run("folder", func(ctx context.Context) error {
+		// A lane may wait for the end of a change of the lane count, which the folder makes.
+		if changing := f.known.Load().LaneTarget > 0; changing {
+			return f.run(ctx)
+		}
 		if err := lanes.wait(ctx); err != nil {
 			return err
 		}
@@ -148,51 +152,16 @@ func runLine(ctx context.Context, cfg Config, deps Deps, web endpoint, job func(
 	return errors.Join(s.wait(), lanes.close())
 }
 
-// laneSet is the ingesters of every lane of a development line.
-type laneSet []*ingester
-
-// openLanes opens one ingester per lane, each with a connection and a log of its own, as if they were on machines apart.
+// openLanes opens one ingester for each lane of the graph, each with a connection and a log of its own, as if they were on machines apart.
 func openLanes(ctx context.Context, cfg Config, deps Deps) (set laneSet, err error) {
 	root := cfg.WAL.Dir
-	for cfg.Lane = range cfg.Lanes {
+	for count := uint32(1); cfg.Lane < count; cfg.Lane++ {
 		cfg.WAL.Dir = filepath.Join(root, strconv.FormatUint(uint64(cfg.Lane), 10))
-		p, err := open(ctx, cfg, deps, "foldline-ingester")
+		one, err := openLane(ctx, cfg, deps, false)
 		if err != nil {
 			return nil, errors.Join(err, set.close())
 		}
-		i, err := newIngester(ctx, p)
-		if err != nil {
-			p.close()
-			return nil, errors.Join(err, set.close())
-		}
-		set = append(set, i)
+		set, count = append(set, one...), one[0].graph.LaneCount
 	}
 	return set, nil
-}
-
-func (s laneSet) ready(ctx context.Context) error {
-	for _, i := range s {
-		if err := i.ready(ctx); err != nil {
-			return fmt.Errorf("lane %d: %w", i.cfg.Lane, err)
-		}
-	}
-	return nil
-}
-
-func (s laneSet) wait(ctx context.Context) error {
-	for _, i := range s {
-		if err := i.wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// close closes the logs and the connections.
-func (s laneSet) close() (err error) {
-	for _, i := range s {
-		err = errors.Join(err, i.close())
-		i.parts.close()
-	}
-	return err
 }

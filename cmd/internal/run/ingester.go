@@ -6,23 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/foldline/foldline/cmd/internal/lease"
-	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/ingest"
 	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
 )
 
-// readyPoll is how often a start waits for the next look at a component that has no event for it.
-const readyPoll = 5 * time.Millisecond
-
 // Ingester serves one lane until the context ends: it opens the log, claims the lane's epoch, takes writes and serves
-// the log to folders. It needs root, nats.url and wal.dir.
+// the log to folders. When the lane count has been changed it goes on with a new log, or ends when its lane is no more. It needs root, nats.url and wal.dir.
 func Ingester(ctx context.Context, cfg Config, deps Deps) error {
 	if err := cfg.Require("root", "nats.url", "wal.dir"); err != nil {
 		return err
@@ -32,21 +27,16 @@ func Ingester(ctx context.Context, cfg Config, deps Deps) error {
 		return err
 	}
 	defer web.close()
-	p, err := open(ctx, cfg, deps, "foldline-ingester")
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	i, err := newIngester(ctx, p)
-	if err != nil {
+	lanes := &lanes{open: func(ctx context.Context, changed bool) (laneSet, error) { return openLane(ctx, cfg, deps, changed) }}
+	if err := lanes.start(ctx); err != nil {
 		return err
 	}
 	s := newStage(ctx)
 	s.run("http endpoint", func(ctx context.Context) error {
-		return web.serve(ctx, deps.Telemetry.Handler(), i.ready)
+		return web.serve(ctx, deps.Telemetry.Handler(), lanes.ready)
 	})
-	s.run("ingester", i.run)
-	return errors.Join(s.wait(), i.close())
+	s.run("ingester", lanes.run)
+	return errors.Join(s.wait(), lanes.close())
 }
 
 // ingester is a lane's log and what serves it.
@@ -83,25 +73,18 @@ func newIngester(ctx context.Context, p *parts) (*ingester, error) {
 // owns is asked before whatever only the lane's owner may do.
 func (i *ingester) owns(before string) func() bool {
 	return func() bool {
-		if i.deps.Step != nil {
-			i.deps.Step(before + ".before")
-		}
+		i.step(before + ".before")
 		return i.lease.Held()
 	}
 }
 
 // takeLease waits until no other log of the lane can be served any more. An earlier owner of this log is not waited for: its directory's
-// lock is ours. Without leave to lose entries a lane with another open log is not waited for either; its claim says what is in the way.
-func (i *ingester) takeLease(ctx context.Context) error {
+// lock is ours. A lane that cannot be claimed is not waited for either; the error says what is in the way.
+func (i *ingester) takeLease(ctx context.Context, claim publisher.LaneClaim) error {
 	mine := i.wal.Incarnation() + " "
-	s, err := heads.Current(ctx, i.store, graphRoot)
+	err := i.awaitChange(ctx, claim)
 	if err != nil {
 		return err
-	}
-	for _, c := range s.Cuts {
-		if c.Lane == i.cfg.Lane && c.Open && c.Incarnation != i.wal.Incarnation() && !i.cfg.AcceptLoss {
-			return fmt.Errorf("%w: incarnation %q is open, folded through %d", publisher.ErrIncarnation, c.Incarnation, c.Through)
-		}
 	}
 	i.lease, err = lease.Acquire(ctx, i.nc, lease.Options{
 		Bucket: "foldline_" + i.cfg.Graph, Key: fmt.Sprintf("lease.lane.%d", i.cfg.Lane), Owner: mine + owner() + " " + ulid.Make().String(), TTL: leaseTTL,
@@ -111,10 +94,13 @@ func (i *ingester) takeLease(ctx context.Context) error {
 }
 
 func (i *ingester) begin(ctx context.Context) error {
-	if err := i.takeLease(ctx); err != nil {
-		return fmt.Errorf("lane %d: %w", i.cfg.Lane, err)
-	}
 	claim := publisher.LaneClaim{Lane: i.cfg.Lane, Incarnation: i.wal.Incarnation(), AcceptLoss: i.cfg.AcceptLoss, Above: i.usedEpoch(ctx)}
+	if err := i.takeLease(ctx, claim); err != nil {
+		return fmt.Errorf("lane %d: %w", claim.Lane, err)
+	}
+	if err := i.inherit(ctx); err != nil {
+		return fmt.Errorf("lane %d: %w", claim.Lane, err)
+	}
 	epoch, err := publisher.ClaimLane(ctx, i.publisherOptions(), claim)
 	if err != nil {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)
@@ -131,6 +117,9 @@ func (i *ingester) begin(ctx context.Context) error {
 		Graph: i.cfg.Graph, Prefix: i.cfg.Prefix, Lane: i.cfg.Lane,
 		MaxInFlightBytes: int64(i.cfg.Ingest.MaxBytes), Limits: i.cfg.Ingest.Limits.rows(), Logger: i.log, Clock: i.deps.Clock,
 		Meter: i.deps.Telemetry.Meter("ingest"), Tracer: i.deps.Telemetry.Tracer("ingest"), Owns: i.owns("ack"),
+		Seal: func(ctx context.Context, end wal.Seq) error {
+			return publisher.SealLane(ctx, i.publisherOptions(), publisher.LaneSeal{Lane: claim.Lane, Incarnation: claim.Incarnation, Epoch: epoch, End: uint64(end)})
+		},
 	})
 	return err
 }
@@ -161,20 +150,6 @@ func (i *ingester) run(ctx context.Context) error {
 }
 
 func (i *ingester) ready(context.Context) error { return i.ingester.Ready() } //nolint:contextcheck // it asks no one
-
-// wait returns when requests are served.
-func (i *ingester) wait(ctx context.Context) error {
-	poll := time.NewTicker(readyPoll)
-	defer poll.Stop()
-	for i.ready(ctx) != nil {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-poll.C:
-		}
-	}
-	return nil
-}
 
 // close ends the log and gives the lane up.
 func (i *ingester) close() error {

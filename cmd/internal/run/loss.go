@@ -24,6 +24,11 @@ func (i *ingester) checkLoss(ctx context.Context, options wal.Options) error {
 	if err != nil {
 		return err
 	}
+	if cut, _ := s.Cut(status.Lane, status.Incarnation); !cut.Open && cut.Drained() && uint64(status.SyncedThrough) == cut.End {
+		i.log.Info("the lane count was changed; the log, of which every entry is folded, is set aside and a new one begins", "lane", status.Lane, "incarnation", status.Incarnation)
+		_, err := i.setAside(ctx, options)
+		return err
+	}
 	missing := mismatch(s, status)
 	if !i.cfg.AcceptLoss {
 		return missing
@@ -37,17 +42,27 @@ func (i *ingester) checkLoss(ctx context.Context, options wal.Options) error {
 	if missing == nil {
 		return nil
 	}
-	if err := i.wal.Close(); err != nil {
-		return err
-	}
-	aside, err := wal.SetAside(options)
+	aside, err := i.setAside(ctx, options)
 	if err != nil {
 		return err
 	}
 	i.log.Error("loss accepted: the log and the graph do not belong together; the log is set aside and a new one begins",
 		"lane", status.Lane, "incarnation", status.Incarnation, "missing", missing, "set_aside", aside)
+	return nil
+}
+
+// setAside puts the log out of the way and opens a new one in its place.
+func (i *ingester) setAside(ctx context.Context, options wal.Options) (aside string, err error) {
+	if err := i.wal.Close(); err != nil {
+		return "", err
+	}
+	i.step("aside.before")
+	if aside, err = wal.SetAside(options); err != nil {
+		return "", err
+	}
+	i.step("aside.after")
 	i.wal, err = wal.Open(ctx, options)
-	return err
+	return aside, err
 }
 
 // mismatch says which entries are missing between a log and its graph: it is closed in the heads, ends below what is published, or has been released beyond

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/telemetry"
 	"github.com/foldline/foldline/objstore"
@@ -52,6 +53,7 @@ type parts struct {
 	store    objstore.Store
 	nc       *nats.Conn
 	subjects envelope.Subjects
+	graph    *heads.Snapshot // as it was found
 }
 
 // open opens the store, checks that its conditional put can be trusted, connects to NATS, and finds or makes the graph.
@@ -70,13 +72,23 @@ func open(ctx context.Context, cfg Config, deps Deps, name string) (*parts, erro
 	if err := objstore.Probe(ctx, p.store, probePrefix); err != nil {
 		return nil, fmt.Errorf("root %s: %w", redactURL(cfg.Root), err)
 	}
-	if _, err := publisher.Init(ctx, p.publisherOptions(), publisher.InitSpec{Graph: cfg.Graph, Lanes: cfg.Lanes}); err != nil {
+	if p.graph, err = publisher.Init(ctx, p.publisherOptions(), publisher.InitSpec{Graph: cfg.Graph, Lanes: cfg.Lanes}); err != nil {
 		return nil, fmt.Errorf("root %s: %w", redactURL(cfg.Root), err)
+	}
+	if p.graph.LaneCount != cfg.Lanes {
+		p.log.Info("the lane count of the graph was changed since it was made", "lanes", p.graph.LaneCount, "setting", cfg.Lanes)
 	}
 	if p.nc, err = Connect(cfg.NATS, name, p.log); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// step tells of a named point of the protocol.
+func (p *parts) step(name string) {
+	if p.deps.Step != nil {
+		p.deps.Step(name)
+	}
 }
 
 func (p *parts) close() { p.nc.Close() }

@@ -32,9 +32,6 @@ func (c *Config) Validate() error {
 		bad("graph and prefix", "%v", err)
 	}
 	positive("lanes", int64(c.Lanes))
-	if c.Lanes > 0 && c.Lane >= c.Lanes {
-		bad("lane", "%d is not below lanes (%d)", c.Lane, c.Lanes)
-	}
 	c.validateAddresses(bad)
 	positive("wal.max_bytes", int64(c.WAL.MaxBytes))
 	positive("ingest.max_bytes", int64(c.Ingest.MaxBytes))

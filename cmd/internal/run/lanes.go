@@ -1,0 +1,185 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/ingest"
+	"github.com/foldline/foldline/publisher"
+)
+
+const (
+	// readyPoll is how often a start waits for the next look at a component that has no event for it.
+	readyPoll = 5 * time.Millisecond
+	// changePoll is the time between two looks at the heads for the end of a change of the lane count.
+	changePoll = 200 * time.Millisecond
+)
+
+// lanes are the ingesters of a process: of its lane, or of all lanes of a development line. They are opened again after each change of the lane count.
+type lanes struct {
+	// open opens what the graph has of the process's lanes; none when its lane is no more. changed tells that it is not the first time.
+	open func(ctx context.Context, changed bool) (laneSet, error)
+	set  atomic.Pointer[laneSet] // nil while none is open
+}
+
+// start opens the lanes for the first time.
+func (l *lanes) start(ctx context.Context) error {
+	set, err := l.open(ctx, false)
+	if err == nil {
+		l.set.Store(&set)
+	}
+	return err
+}
+
+// run serves until the context ends, or none of the lanes is left.
+func (l *lanes) run(ctx context.Context) error {
+	for {
+		err := l.set.Load().run(ctx)
+		if ctx.Err() != nil || !errors.Is(err, ingest.ErrLanesChanged) {
+			return err
+		}
+		if err := l.close(); err != nil {
+			return err
+		}
+		set, err := l.open(ctx, true)
+		if err != nil || len(set) == 0 {
+			return err
+		}
+		l.set.Store(&set)
+	}
+}
+
+var errReopening = errors.New("run: the lane count has changed; the lanes are opened again")
+
+func (l *lanes) ready(ctx context.Context) error {
+	set := l.set.Load()
+	if set == nil {
+		return errReopening
+	}
+	return set.ready(ctx)
+}
+
+// wait returns when requests are served.
+func (l *lanes) wait(ctx context.Context) error {
+	poll := time.NewTicker(readyPoll)
+	defer poll.Stop()
+	for l.ready(ctx) != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
+	}
+	return nil
+}
+
+// close closes what is open; run must have ended.
+func (l *lanes) close() error {
+	set := l.set.Swap(nil)
+	if set == nil {
+		return nil
+	}
+	return set.close()
+}
+
+// laneSet is ingesters, each with a connection and a log of its own.
+type laneSet []*ingester
+
+// run serves all lanes until the context ends or one of them does.
+func (s laneSet) run(ctx context.Context) error {
+	stage := newStage(ctx)
+	for _, i := range s {
+		stage.run(fmt.Sprintf("lane %d", i.cfg.Lane), i.run)
+	}
+	return stage.wait()
+}
+
+func (s laneSet) ready(ctx context.Context) error {
+	for _, i := range s {
+		if err := i.ready(ctx); err != nil {
+			return fmt.Errorf("lane %d: %w", i.cfg.Lane, err)
+		}
+	}
+	return nil
+}
+
+// close closes the logs and the connections.
+func (s laneSet) close() (err error) {
+	for _, i := range s {
+		err = errors.Join(err, i.close())
+		i.parts.close()
+	}
+	return err
+}
+
+// openLane opens the lane of the settings. After a change of the lane count the lane may be no more: then there is none, and no error.
+func openLane(ctx context.Context, cfg Config, deps Deps, changed bool) (laneSet, error) {
+	p, err := open(ctx, cfg, deps, "foldline-ingester")
+	if err != nil {
+		return nil, err
+	}
+	if changed && cfg.Lane >= p.graph.LaneCount && cfg.Lane >= p.graph.LaneTarget {
+		p.log.Info("the lane is no more; the process ends", "lane", cfg.Lane, "lanes", p.graph.LaneCount)
+		p.close()
+		return nil, nil
+	}
+	i, err := newIngester(ctx, p)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return laneSet{i}, nil
+}
+
+// awaitChange returns when the lane can be claimed: it waits for the end of a change of the lane count, and for nothing else.
+func (i *ingester) awaitChange(ctx context.Context, claim publisher.LaneClaim) error {
+	poll := time.NewTicker(changePoll)
+	defer poll.Stop()
+	for waiting := false; ; waiting = true {
+		s, err := heads.Resolve(ctx, i.store, graphRoot)
+		if err == nil {
+			err = publisher.CheckClaim(s, claim)
+		}
+		if !errors.Is(err, publisher.ErrLanesChanging) {
+			return err
+		}
+		if !waiting {
+			i.log.Info("standing by", "lane", claim.Lane, "reason", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-poll.C:
+		}
+	}
+}
+
+// inherit prepares a log that the heads do not know yet, of a graph whose lanes were changed before: its keys were other lanes' then, whose logs know the message
+// ids that were sent to them. These are not known here, so receipts carry dedupe_since from now on.
+//
+// A log that takes over the windows of its predecessors needs no mark; they are the sealed incarnations of the last generation, see predecessors.
+func (i *ingester) inherit(ctx context.Context) error {
+	s, err := heads.Resolve(ctx, i.store, graphRoot)
+	if err != nil {
+		return err
+	}
+	if _, known := s.Cut(i.cfg.Lane, i.wal.Incarnation()); known || len(predecessors(s)) == 0 {
+		return nil
+	}
+	return i.wal.MarkLoss()
+}
+
+// predecessors are the incarnations that the last change of the lane count has closed: any of them may hold the first copy of a message that is sent to any lane
+// now.
+func predecessors(s *heads.Snapshot) (out []heads.Cut) {
+	for _, c := range s.Cuts {
+		if !c.Open && c.Drained() && c.Generation+1 == s.LaneGeneration {
+			out = append(out, c)
+		}
+	}
+	return out
+}
