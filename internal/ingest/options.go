@@ -64,7 +64,7 @@ type Options struct {
 	// when it says no the answer is that the outcome is unknown. Nil is always. It may be called concurrently.
 	Owns func() bool
 
-	// Seal publishes that the log takes no more entries and ends at a sequence, for a change of the graph's lane count; see publisher.SealLane. It may be called
+	// Seal publishes that the log takes no more entries and ends at a sequence, for a change of the graph's lane count; see publisher.SealLane. ErrFenced ends the ingester. It may be called
 	// again with the same end. Nil refuses, so that the lane count cannot be changed.
 	Seal func(ctx context.Context, end wal.Seq) error
 

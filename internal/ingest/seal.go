@@ -3,11 +3,9 @@ package ingest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/foldline/foldline/internal/envelope"
-	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
 )
 
@@ -48,9 +46,9 @@ func (in *Ingester) sealFor(ctx context.Context, v *view) error {
 		err = in.o.Seal(ctx, end)
 	}
 	switch {
-	case errors.Is(err, publisher.ErrFenced):
+	case errors.Is(err, ErrFenced):
 		in.catalog.lost.Store(true)
-		return fmt.Errorf("%w: %w", ErrFenced, err)
+		return err
 	case err != nil:
 		in.o.Logger.Warn("the lane is not sealed yet", "lane", in.o.Lane, "error", err)
 		time.AfterFunc(sealRetry, in.look)

@@ -118,7 +118,12 @@ func (i *ingester) begin(ctx context.Context) error {
 		MaxInFlightBytes: int64(i.cfg.Ingest.MaxBytes), Limits: i.cfg.Ingest.Limits.rows(), Logger: i.log, Clock: i.deps.Clock,
 		Meter: i.deps.Telemetry.Meter("ingest"), Tracer: i.deps.Telemetry.Tracer("ingest"), Owns: i.owns("ack"),
 		Seal: func(ctx context.Context, end wal.Seq) error {
-			return publisher.SealLane(ctx, i.publisherOptions(), publisher.LaneSeal{Lane: claim.Lane, Incarnation: claim.Incarnation, Epoch: epoch, End: uint64(end)})
+			seal := publisher.LaneSeal{Lane: claim.Lane, Incarnation: claim.Incarnation, Epoch: epoch, End: uint64(end)}
+			err := publisher.SealLane(ctx, i.publisherOptions(), seal)
+			if errors.Is(err, publisher.ErrFenced) {
+				return fmt.Errorf("%w: %w", ingest.ErrFenced, err)
+			}
+			return err
 		},
 	})
 	return err
