@@ -98,9 +98,6 @@ func (i *ingester) begin(ctx context.Context) error {
 	if err := i.takeLease(ctx, claim); err != nil {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)
 	}
-	if err := i.inherit(ctx); err != nil {
-		return fmt.Errorf("lane %d: %w", claim.Lane, err)
-	}
 	epoch, err := publisher.ClaimLane(ctx, i.publisherOptions(), claim)
 	if err != nil {
 		return fmt.Errorf("lane %d: %w", claim.Lane, err)

@@ -66,7 +66,8 @@ func (i *ingester) findPredecessors(ctx context.Context) (found []*wal.Log, err 
 	return found, nil
 }
 
-// predecessors are the closed logs of the lane that no other one of them has inherited from, with those that were found.
+// predecessors are the closed logs that may hold the first copy of a message that is sent to the lane now, and that no other one of them has inherited from, with
+// those that were found: the lane's own, and all that the last change of the lane count has closed, for the keys were divided otherwise then.
 func predecessors(ctx context.Context, s *heads.Snapshot, heir wal.Status, found []*wal.Log) ([]wal.Predecessor, error) {
 	logs, inherited := map[wal.Origin]*wal.Log{}, map[wal.Origin]bool{}
 	for _, log := range found {
@@ -80,9 +81,11 @@ func predecessors(ctx context.Context, s *heads.Snapshot, heir wal.Status, found
 		}
 	}
 	var from []wal.Predecessor
+	own, _ := s.Cut(heir.Lane, heir.Incarnation)
 	for _, c := range s.Cuts {
 		o := wal.Origin{Lane: c.Lane, Incarnation: c.Incarnation}
-		if c.Open || c.Lane != heir.Lane || inherited[o] {
+		divided := c.Drained() && c.Generation+1 == own.Generation
+		if c.Open || c.Lane != heir.Lane && !divided || inherited[o] {
 			continue
 		}
 		p := wal.Predecessor{Lane: o.Lane, Incarnation: o.Incarnation, Through: wal.Seq(c.Through)}

@@ -118,6 +118,9 @@ func (s laneSet) close() (err error) {
 
 // openLane opens the lane of the settings. After a change of the lane count the lane may be no more: then there is none, and no error.
 func openLane(ctx context.Context, cfg Config, deps Deps, changed bool) (laneSet, error) {
+	if changed {
+		cfg.AcceptLoss = false // it was meant for what the lane was then
+	}
 	p, err := open(ctx, cfg, deps, "foldline-ingester")
 	if err != nil {
 		return nil, err
@@ -156,30 +159,4 @@ func (i *ingester) awaitChange(ctx context.Context, claim publisher.LaneClaim) e
 		case <-poll.C:
 		}
 	}
-}
-
-// inherit prepares a log that the heads do not know yet, of a graph whose lanes were changed before: its keys were other lanes' then, whose logs know the message
-// ids that were sent to them. These are not known here, so receipts carry dedupe_since from now on.
-//
-// A log that takes over the windows of its predecessors needs no mark; they are the sealed incarnations of the last generation, see predecessors.
-func (i *ingester) inherit(ctx context.Context) error {
-	s, err := heads.Resolve(ctx, i.store, graphRoot)
-	if err != nil {
-		return err
-	}
-	if _, known := s.Cut(i.cfg.Lane, i.wal.Incarnation()); known || len(predecessors(s)) == 0 {
-		return nil
-	}
-	return i.wal.MarkLoss()
-}
-
-// predecessors are the incarnations that the last change of the lane count has closed: any of them may hold the first copy of a message that is sent to any lane
-// now.
-func predecessors(s *heads.Snapshot) (out []heads.Cut) {
-	for _, c := range s.Cuts {
-		if !c.Open && c.Drained() && c.Generation+1 == s.LaneGeneration {
-			out = append(out, c)
-		}
-	}
-	return out
 }
