@@ -43,6 +43,9 @@ func lockDir(fs vfs.FS, dir string, now time.Time) (io.Closer, error) {
 	if err == nil {
 		err = writeFile(fs, dir, holderName, text)
 	}
+	if vfs.IsNoSpaceError(err) {
+		err = nil // it is for people; what the log itself needs is looked at next
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("wal: name the holder of %s: %w", dir, err), lock.Close())
 	}

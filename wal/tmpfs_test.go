@@ -17,7 +17,7 @@ import (
 )
 
 // These tests fill a disk for real: a child process mounts a small tmpfs in a
-// mount namespace of its own, which needs root or user namespaces. `make disk`
+// mount namespace of its own, which needs root or user namespaces; without either they fail. `make disk`
 // runs them.
 
 const (
@@ -28,25 +28,37 @@ const (
 func init() {
 	children["tmpfs floor"] = func() error { return onTmpfs(fillToTheFloor) }
 	children["tmpfs read-only"] = func() error { return onTmpfs(turnReadOnly) }
+	children["tmpfs nothing free"] = func() error { return onTmpfs(startWithNothingFree) }
 	children["tmpfs full"] = func() error { return onTmpfs(fillToTheEnd) }
 }
 
-// report C35.
+// reports C35, C38.
 func TestDiskFillsUp(t *testing.T) {
-	for _, name := range []string{"tmpfs floor", "tmpfs full", "tmpfs read-only"} {
+	for _, name := range []string{"tmpfs floor", "tmpfs full", "tmpfs nothing free", "tmpfs read-only"} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), os.Args[0])
-			cmd.Env = append(os.Environ(), poisonEnv+"="+name, tmpfsEnv+"="+t.TempDir())
-			cmd.SysProcAttr = &syscall.SysProcAttr{
-				Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-				UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-				GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+			out, err := inMountNamespace(t, name, true)
+			if os.Getuid() == 0 && errors.Is(err, syscall.EPERM) {
+				out, err = inMountNamespace(t, name, false) // root where user namespaces are turned off
 			}
-			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			t.Logf("%s", out)
 		})
 	}
+}
+
+// inMountNamespace plays a scenario in a child that may mount, as root of a user namespace or as root.
+func inMountNamespace(t *testing.T, name string, user bool) ([]byte, error) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), poisonEnv+"="+name, tmpfsEnv+"="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if user {
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}
+	}
+	return cmd.CombinedOutput()
 }
 
 func onTmpfs(play func(dir, scratch string) error) error {
@@ -54,6 +66,10 @@ func onTmpfs(play func(dir, scratch string) error) error {
 	dir := filepath.Join(scratch, "small")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
+	}
+	// What is mounted below must not be seen outside of a namespace that root alone has made.
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private mounts: %w", err)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", tmpfsBytes)); err != nil {
 		return fmt.Errorf("mount: %w", err)
@@ -146,6 +162,45 @@ func turnReadOnly(dir, _ string) error {
 	}
 	_, err = appendOne(l, 1)
 	return errors.Join(err, checkComplete(l, 2, r.Seq), stop(), l.Close())
+}
+
+// startWithNothingFree fills the volume to its last byte behind a stopped log. Its owner is told what is free and what it needs, and nothing is changed; the log can be
+// read where it is, and copied; with room for the replay it goes on.
+func startWithNothingFree(dir, scratch string) error {
+	l, stop, err := startOn(dir, -1)
+	if err != nil {
+		return err
+	}
+	var r Receipt
+	for n := 0; n < 20 && err == nil; n++ {
+		r, err = appendOne(l, n)
+	}
+	if err := errors.Join(err, stop(), l.Close()); err != nil {
+		return err
+	}
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 2*tmpfsBytes), 0o644); !errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("fill: %w", err)
+	}
+	for range 3 {
+		_, err := Open(context.Background(), Options{Dir: dir, Graph: "demo", MinFreeBytes: 1 << 20})
+		if !errors.Is(err, ErrBusy) {
+			return fmt.Errorf("with nothing free: %w", err)
+		}
+		fmt.Println(err)
+	}
+	read, err := OpenReadOnly(context.Background(), dir, nil)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(checkComplete(read, 20, r.Seq), read.Close(), restartElsewhere(dir, scratch, 20, r.Seq), os.Remove(filler)); err != nil {
+		return err
+	}
+	if l, stop, err = startOn(dir, -1); err != nil {
+		return err
+	}
+	_, err = appendOne(l, 20)
+	return errors.Join(err, checkComplete(l, 21, r.Seq), stop(), l.Close())
 }
 
 // drain reads and releases everything, as a folder would.
