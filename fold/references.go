@@ -138,6 +138,8 @@ func (t *target) lost(err error) bool {
 	return true
 }
 
+func (t *target) unreadable() bool { return t.gone != nil }
+
 // versions are what was looked into beside the plans.
 func (r *referee) versions() map[heads.TableID]uint64 {
 	out := map[heads.TableID]uint64{}
@@ -224,7 +226,7 @@ func (r *referee) lookUp(ctx context.Context, t *target) error {
 		}
 		t.own, t.live = append(t.own, own), append(t.live, false)
 	}
-	if len(unknown) == 0 || t.gone != nil || t.base.Rows() == 0 {
+	if len(unknown) == 0 || t.unreadable() || t.base.Rows() == 0 {
 		return nil
 	}
 	found, err := r.folder.findRows(ctx, t.table, t.base, unknown)
@@ -268,7 +270,7 @@ func (p *tablePlan) dangles() bool {
 func (p *tablePlan) dangling(row uint32) *end {
 	for i := range p.ends {
 		e := &p.ends[i]
-		if key := e.keys[row]; key != noKey && (e.target.gone != nil || !e.target.has(key)) {
+		if key := e.keys[row]; key != noKey && (e.target.unreadable() || !e.target.has(key)) {
 			return e
 		}
 	}
@@ -278,7 +280,7 @@ func (p *tablePlan) dangling(row uint32) *end {
 // refuse makes a dead letter of a row with a reference that names nothing.
 func (p *tablePlan) refuse(row uint32, e *end) error {
 	why := fault{code: CodeMissingReference, field: strings.Join(e.columns, ",")}
-	if e.target.gone != nil {
+	if e.target.unreadable() {
 		why.code, why.reason = CodeTableUnavailable, publisher.UnreadableReference(e.target.table.Key, e.target.gone)
 	} else {
 		i, ref := p.in.at(row)

@@ -85,3 +85,16 @@ func TestEngineOperationBetweenTwoSteps(t *testing.T) {
 var engineSteps = []betweenStep{
 	{"planned", false}, {"commit.node:Airport.before", false}, {"commit.node:Airport.after", true}, {"publish.after", true},
 }
+
+// TestEngineOperationAgainstReferences (race R13) is TestRaceR13ForeignOperations with the real engine: what it deletes, replaces or adds to a table that rows of the fold refer to.
+func TestEngineOperationAgainstReferences(t *testing.T) {
+	e := startEngine(t)
+	for _, operation := range []string{"delete our key", "overwrite", "restore", "merge another key", "compact", "change metadata"} {
+		runSkew(t, operation, func(t *testing.T) (objstore.Store, foreignWriter) {
+			dir := t.TempDir()
+			store, err := objstore.Open(t.Context(), dir)
+			require.NoError(t, err)
+			return store, engineOn{e, dir}
+		})
+	}
+}

@@ -140,14 +140,17 @@ func (p *Publisher) judgedAgain(ctx context.Context, rec *record, t *recordTable
 
 // moved tells whether a table may lack a row that it has by the plan.
 func moved(ctx context.Context, rec *record, t *recordTable, c committed) (bool, error) {
-	if c.givenUp != nil || len(c.lost) > 0 {
+	switch {
+	case !c.whole():
 		return true, nil
-	}
-	if c.table.Version() == t.baseVersion+1 {
-		return false, nil // ours alone
+	case c.table.Version() == t.baseVersion+1: // ours alone
+		return false, nil
 	}
 	return mayRemove(ctx, c.table, t.baseVersion, rec.name())
 }
+
+// whole tells whether the table holds all that the record has for it.
+func (c committed) whole() bool { return c.givenUp == nil && len(c.lost) == 0 }
 
 // mayRemove tells whether a commit above version base, up to that of t, may have removed rows, that of a fold of ours aside, "" for none. One that is gone may have.
 func mayRemove(ctx context.Context, t *lance.Table, base uint64, fold string) (bool, error) {
