@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/testkit"
 )
 
@@ -23,7 +25,7 @@ type laneLine struct {
 func startLaneLine(t *testing.T) *laneLine {
 	t.Helper()
 	l := &laneLine{cluster: startCluster(t)}
-	l.folder = l.start(folderChild, kill{})
+	l.folder = l.start(rivalChild, kill{}) // a successor does not wait for a lease
 	testkit.WaitFor(t, "the tables", func() bool { return hasTables(t, l.store) })
 	workers := newWorkers(t, workerCount)
 	for _, w := range workers {
@@ -69,19 +71,15 @@ func (l *laneLine) settle(n uint32) {
 		}
 	}
 	l.acked("acks under the new lanes")
-	testkit.WaitFor(l.t, "an open log of every lane", func() bool {
-		l.healthy()
-		open := map[uint32]bool{}
-		for _, c := range l.snapshot().Cuts {
-			open[c.Lane] = open[c.Lane] || c.Open
-		}
-		for lane := range n {
-			if !open[lane] {
-				return false
-			}
-		}
-		return true
-	})
+	subjects, err := envelope.NewSubjects("", graph)
+	require.NoError(l.t, err)
+	for lane := range n {
+		testkit.WaitFor(l.t, "every lane to be served", func() bool {
+			l.healthy()
+			_, err := run.LaneStatus(l.t.Context(), l.nc, subjects, lane)
+			return err == nil
+		})
+	}
 }
 
 // acked waits for several acks of every worker's kind, and a publish.
@@ -117,6 +115,87 @@ func (l *laneLine) finish() {
 	for _, c := range append(l.ingesters, l.folder) {
 		c.stop(l.t)
 	}
+}
+
+// changeKill is a point at which a process dies in a change of the lane count.
+type changeKill struct {
+	process string
+	kill
+}
+
+// changeKills are the steps of a change: of the command, of the folder that begins and ends it, and of the owner of a lane that seals it, puts its log aside
+// and opens a new one.
+func changeKills() []changeKill {
+	at := func(process, step string, nth int) changeKill {
+		return changeKill{process, kill{At: []string{step}, Nth: nth}}
+	}
+	return []changeKill{
+		at(lanesChild, "lanes.before", 1), at(lanesChild, "lanes.asked", 1),
+		at(rivalChild, "change_lanes.before", 1), at(rivalChild, "change_lanes.after", 1), at(rivalChild, "fold.drained", 1),
+		at(rivalChild, "change_lanes.before", 2), at(rivalChild, "change_lanes.after", 2),
+		at(ingesterChild, "seal.before", 1), at(ingesterChild, "seal.after", 1), at(ingesterChild, "aside.before", 1), at(ingesterChild, "aside.after", 1),
+		at(ingesterChild, "claim.before", 2), at(ingesterChild, "claim.after", 2),
+	}
+}
+
+// Every process of a change of the lane count is killed at each of its steps, under load: started again, and the command given again, the change is made, and
+// every acknowledged row is there once (W2, W5, F2).
+func TestLaneChangeSurvivesKills(t *testing.T) {
+	t.Parallel()
+	l := startLaneLine(t)
+	n := uint32(1)
+	for _, k := range changeKills() {
+		n = 3 - n
+		t.Logf("to %d lanes; the %s dies at %s", n, k.process, k.kill)
+		l.changeUnder(n, k)
+	}
+	l.finish()
+}
+
+// changeUnder changes the lane count to n while a process dies.
+func (l *laneLine) changeUnder(n uint32, k changeKill) {
+	l.t.Helper()
+	victim, own := l.replace(k), kill{}
+	if k.process == lanesChild {
+		own = k.kill
+	}
+	command := l.command(n, own)
+	if victim == nil {
+		victim = command
+	}
+	victim.killed(l.t, reachLimit, k.String())
+	l.replace(changeKill{process: k.process})
+	testkit.WaitFor(l.t, "the change", func() bool {
+		if command.ended() && !command.cmd.ProcessState.Success() {
+			command = l.command(n, kill{})
+		}
+		return command.ended() && command.cmd.ProcessState.Success()
+	})
+	l.settle(n)
+}
+
+// replace ends a process, if it has not died, and starts it again with a point at which it dies.
+func (l *laneLine) replace(k changeKill) *child {
+	l.t.Helper()
+	switch k.process {
+	case rivalChild:
+		if !l.folder.ended() {
+			l.folder.stop(l.t)
+		}
+		l.folder = l.start(rivalChild, k.kill)
+		testkit.WaitFor(l.t, "the folder", func() bool { return l.folder.ended() || l.activeIs(l.folder) })
+		return l.folder
+	case ingesterChild:
+		if first := l.ingesters[0]; !first.ended() {
+			first.stop(l.t)
+		}
+		l.ingesters[0] = l.ingester(0, k.kill)
+		if len(k.At) > 0 {
+			l.acked("acks of the ingester")
+		}
+		return l.ingesters[0]
+	}
+	return nil
 }
 
 // The lane count of a running line changes by one command under continuous load of producers in separate processes, up and down: nobody has to be restarted,

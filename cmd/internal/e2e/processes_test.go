@@ -20,6 +20,7 @@ import (
 type cluster struct {
 	t         *testing.T
 	url, data string
+	nc        *nats.Conn
 	store     objstore.Store
 	producers *producers
 	client    *client.Client
@@ -39,7 +40,7 @@ func newCluster(t *testing.T, url string) *cluster {
 	t.Cleanup(nc.Close)
 	c, err := client.New(nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithRetryFor(5*time.Minute))
 	require.NoError(t, err)
-	l := &cluster{t: t, url: url, data: t.TempDir(), client: c}
+	l := &cluster{t: t, url: url, nc: nc, data: t.TempDir(), client: c}
 	l.store = openGraph(t, childPlan{Data: l.data}.root())
 	return l
 }

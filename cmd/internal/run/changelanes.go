@@ -51,9 +51,7 @@ func (c LaneChange) Run(ctx context.Context) (*heads.Snapshot, error) {
 	}
 	c.step("lanes.before")
 	if s.LaneTarget != c.Count {
-		asking, cancel := context.WithTimeout(ctx, c.Timeout)
-		defer cancel()
-		if _, err := Admin(asking, c.Conn, c.Subjects, envelope.AdminLanes, envelope.AdminRequest{Lanes: c.Count}); err != nil {
+		if err := c.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -61,6 +59,23 @@ func (c LaneChange) Run(ctx context.Context) (*heads.Snapshot, error) {
 	s, err = c.await(ctx, published)
 	c.step("lanes.after")
 	return s, err
+}
+
+// askAgain is how long a folder may take to answer before it is asked again: it may have died with the request.
+const askAgain = 3 * time.Second
+
+// begin asks the active folder until it has begun the change, which may be asked twice.
+func (c LaneChange) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	for {
+		asking, stop := context.WithTimeout(ctx, askAgain)
+		_, err := Admin(asking, c.Conn, c.Subjects, envelope.AdminLanes, envelope.AdminRequest{Lanes: c.Count})
+		stop()
+		if !errors.Is(err, envelope.ErrUnknown) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 func (c LaneChange) step(name string) {
