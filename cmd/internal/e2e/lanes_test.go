@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/testkit"
+	"github.com/foldline/foldline/objstore"
 )
 
 // laneLine is a cluster whose lane count changes, with an ingester for each lane that is started again when it ends.
@@ -99,9 +101,7 @@ func (l *laneLine) healthy() {
 
 func (l *laneLine) snapshot() *heads.Snapshot {
 	l.t.Helper()
-	s, err := heads.Resolve(l.t.Context(), l.store, "")
-	require.NoError(l.t, err)
-	return s
+	return snapshotOf(l.t, l.store)
 }
 
 // finish ends the producers and checks that exactly what they were acknowledged is there.
@@ -211,4 +211,68 @@ func TestLaneCountChangesUnderLoad(t *testing.T) {
 	}
 	require.Zero(t, l.producers.unknown.Load())
 	l.finish()
+}
+
+// TestIngesterPausedThroughLaneChange stops the owner of a lane before and after it seals it, makes the change without it, and wakes it under the next generation: it
+// acknowledges nothing, serves no entry of its old log, and ends (X2, W5). Stopped before the seal it has to be replaced, with the loss of what only its disk has.
+func TestIngesterPausedThroughLaneChange(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"seal.before", "seal.after"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			pausedThroughChange(t, step)
+		})
+	}
+}
+
+func pausedThroughChange(t *testing.T, step string) {
+	s := testkit.StartNATS(t)
+	plan := childPlan{Data: t.TempDir(), URL: s.ClientURL()}
+	folder, command := plan, plan
+	folder.Process, command.Process, command.Lanes = rivalChild, lanesChild, 2
+	f := startChild(t, folder)
+	store := openGraph(t, plan.root())
+	testkit.WaitFor(t, "the tables", func() bool { return hasTables(t, store) })
+	subjects, err := envelope.NewSubjects("", graph)
+	require.NoError(t, err)
+	l := &pausedLane{t: t, step: step, lanes: 1, nc: testkit.ConnectNATS(t, s), subjects: subjects}
+	l.replies, err = l.nc.SubscribeSync(l.nc.NewRespInbox())
+	require.NoError(t, err)
+
+	l.owner = l.start(plan, "first", kill{At: []string{step}, Pause: true}, false)
+	l.successor = l.owner // whose rows are acknowledged first
+	l.acknowledged()
+	testkit.WaitFor(t, "a publish", func() bool { return snapshotOf(t, store).Fold > 0 })
+	c := startChild(t, command)
+	testkit.WaitFor(t, "the owner to stand still at "+step, func() bool { return isStopped(t, l.owner) })
+	before := snapshotOf(t, store)
+	if step == "seal.before" {
+		l.successor = l.start(plan, "second", kill{}, true)
+		c.done(t)
+	} else {
+		c.done(t)
+		l.successor = l.start(plan, "second", kill{}, false)
+	}
+	l.lanes = 2
+	l.send(l.replies.Subject) // to whom of the two is open
+	l.acknowledged()
+	l.drain()
+	l.read(before)
+	require.NoError(t, l.owner.cmd.Process.Signal(syscall.SIGCONT))
+	l.ends()
+	require.Zero(t, l.readThrough(), "a stale owner serves the log")
+	require.Zero(t, l.drain(), "a stale owner acknowledges")
+	l.acknowledged()
+	for _, cut := range snapshotOf(t, store).Cuts {
+		require.Equal(t, cut.Open, cut.Generation == 1, "incarnation %s", cut.Incarnation)
+	}
+	l.successor.stop(t)
+	f.stop(t)
+}
+
+func snapshotOf(t *testing.T, store objstore.Store) *heads.Snapshot {
+	t.Helper()
+	s, err := heads.Resolve(t.Context(), store, "")
+	require.NoError(t, err)
+	return s
 }
