@@ -35,30 +35,38 @@ const (
 type inspected struct {
 	wal.Reader
 	from  string
-	log   *wal.Log // nil when the owner is asked
-	heads *heads.Snapshot
+	log   *wal.Log        // nil when the owner is asked
+	heads *heads.Snapshot // of the graph at the root; nil when they were not read
 	close func() error
 }
 
-// open opens the directory or reaches the owner. That no heads can be read costs only the names of tables: a log has to
+// readHeads reads the heads unless they are there. That they cannot be read costs only the names of tables: a log has to
 // be open to inspection when its graph is gone.
-func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
+func (l *inspected) readHeads(ctx context.Context, e *env) {
+	if l.heads != nil {
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, run.LaneAnswerLimit)
 	defer cancel()
-	_, snapshot, err := e.graph(limited)
-	if err != nil {
-		snapshot = nil
+	if _, snapshot, err := e.graph(limited); err == nil {
+		l.heads = snapshot
 	}
+}
+
+// open opens the directory, which asks for no heads, or reaches the owner, whose subjects the graph's name is part of.
+func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
 	if t.Dir != "" {
 		log, err := wal.OpenReadOnly(ctx, t.Dir, nil)
 		if err != nil {
 			return nil, fmt.Errorf("wal %s: %w", t.Dir, err)
 		}
-		return &inspected{Reader: log, from: walStopped, log: log, heads: snapshot, close: log.Close}, nil
+		return &inspected{Reader: log, from: walStopped, log: log, close: log.Close}, nil
 	}
+	l := &inspected{from: walServed}
+	l.readHeads(ctx, e)
 	graph := e.cfg.Graph
-	if snapshot != nil {
-		graph = snapshot.Graph
+	if l.heads != nil {
+		graph = l.heads.Graph
 	}
 	subjects, err := envelope.NewSubjects(e.cfg.Prefix, graph)
 	if err != nil {
@@ -69,8 +77,9 @@ func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
 		return nil, err
 	}
 	lane := e.cfg.Lane
-	remote := wal.NewRemote(nc, wal.ReadSubjects{Read: subjects.LaneRead(lane), Status: subjects.LaneStatus(lane)}, wal.RemoteOptions{})
-	return &inspected{Reader: remote, from: walServed, heads: snapshot, close: func() error { nc.Close(); return nil }}, nil
+	l.Reader = wal.NewRemote(nc, wal.ReadSubjects{Read: subjects.LaneRead(lane), Status: subjects.LaneStatus(lane)}, wal.RemoteOptions{})
+	l.close = func() error { nc.Close(); return nil }
+	return l, nil
 }
 
 // inspect opens the log, asks for its status, does the work and closes it.

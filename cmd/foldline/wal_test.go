@@ -17,6 +17,7 @@ import (
 	"github.com/foldline/foldline/cmd/internal/exit"
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/testkit"
+	"github.com/foldline/foldline/objstore/faulthttp"
 	"github.com/foldline/foldline/wal"
 )
 
@@ -111,6 +112,20 @@ func TestWALOfAnOwnerAndOfADirectory(t *testing.T) {
 	t.Run("directory", func(t *testing.T) {
 		checkWAL(t, walStopped, "--data", filepath.Join(t.TempDir(), "none"), "--dir", dir)
 	})
+}
+
+// status and verify of a directory ask nothing of the graph; dump reads the heads, for the tables' names.
+func TestWALOfADirectoryAsksNoGraph(t *testing.T) {
+	endpoint, server := startSpoiledS3(t, faulthttp.All)
+	dir, _, stop := walLog(t, 4)
+	stop()
+	root := "s3://graphs/a/demo?endpoint=" + endpoint
+	for _, command := range []string{"status", "verify"} {
+		ok(t, "wal", command, "--dir", dir, "--root", root)
+		require.Zero(t, server.Requests(), command)
+	}
+	ok(t, "wal", "dump", "--dir", dir, "--root", root)
+	require.Positive(t, server.Requests())
 }
 
 func checkWAL(t *testing.T, from string, flags ...string) {

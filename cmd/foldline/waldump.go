@@ -54,6 +54,7 @@ func (c *walDumpCmd) Run(ctx context.Context, e *env) error {
 	return c.Target.inspect(ctx, e, func(log *inspected, s wal.Status) error {
 		out := bufio.NewWriter(e.stdout)
 		d := &dumper{cmd: c, out: out}
+		log.readHeads(ctx, e)
 		if log.heads != nil && log.heads.Graph == s.Graph {
 			d.heads = log.heads
 		}

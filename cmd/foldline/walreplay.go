@@ -31,6 +31,7 @@ type walReplayView struct {
 
 func (c *walReplayCmd) Run(ctx context.Context, e *env) error {
 	return walTarget{Dir: c.Dir}.inspect(ctx, e, func(log *inspected, s wal.Status) error {
+		log.readHeads(ctx, e)
 		if log.heads == nil || log.heads.Graph != s.Graph {
 			return fmt.Errorf("%w: the log is of graph %q, which is not at the root", heads.ErrNotFound, s.Graph)
 		}
@@ -58,7 +59,7 @@ func (v *walReplayView) replay(ctx context.Context, e *env, log *inspected, s wa
 	}
 	defer nc.Close()
 	d := &dumper{cmd: &walDumpCmd{Rows: true}, heads: log.heads}
-	for b, err := range unreleased(ctx, log, s, 0) {
+	for b, err := range unreleased(ctx, log, s, v.After) {
 		if err != nil {
 			return fmt.Errorf("replay lane %d: %w", s.Lane, err)
 		}
