@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/hashicorp/go-multierror"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/foldline/foldline/fold/keyindex"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/options"
 	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/publisher"
@@ -157,20 +157,15 @@ func (o *Options) EnsureDefaults() {
 
 // Validate reports all faults of the options together.
 func (o *Options) Validate() error {
-	var faults *multierror.Error
-	check := func(ok bool, text string) {
-		if !ok {
-			faults = multierror.Append(faults, fmt.Errorf("%w: %s", ErrInvalid, text))
-		}
-	}
-	check(o.Publisher != nil, "Publisher is required")
-	check(o.Store != nil, "Store is required")
-	check(o.Lanes != nil, "Lanes is required")
-	check(o.Interval > 0, "Interval must be positive")
-	check(o.AdoptInterval > 0, "AdoptInterval must be positive")
-	check(o.SuspendAfter > 0, "SuspendAfter must be positive")
-	check(o.MaxRows > 0 && o.MaxRows <= maxMaxRows, "MaxRows must be positive and fit in 31 bits")
-	check(o.MaxBytes > 0 && o.MaxBytes <= maxMaxBytes, "MaxBytes must be positive and at most 1 GiB")
-	check(o.Parallel > 0, "Parallel must be positive")
-	return faults.ErrorOrNil()
+	c := &options.Check{What: "fold: options", Class: ErrInvalid}
+	c.That(o.Publisher != nil, "Publisher is required")
+	c.That(o.Store != nil, "Store is required")
+	c.That(o.Lanes != nil, "Lanes is required")
+	c.That(o.Interval > 0, "Interval must be positive")
+	c.That(o.AdoptInterval > 0, "AdoptInterval must be positive")
+	c.That(o.SuspendAfter > 0, "SuspendAfter must be positive")
+	c.That(o.MaxRows > 0 && o.MaxRows <= maxMaxRows, "MaxRows must be positive and fit in 31 bits")
+	c.That(o.MaxBytes > 0 && o.MaxBytes <= maxMaxBytes, "MaxBytes must be positive and at most 1 GiB")
+	c.That(o.Parallel > 0, "Parallel must be positive")
+	return c.Err()
 }

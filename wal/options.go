@@ -1,15 +1,15 @@
 package wal
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/hashicorp/go-multierror"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/foldline/foldline/internal/options"
 )
 
 // Limits of the format and defaults of the settings.
@@ -86,13 +86,13 @@ func (o *Options) EnsureDefaults() {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
-	setDefault(&o.MaxBytes, defaultMaxBytes)
-	setDefault(&o.MaxInFlightBytes, defaultMaxInFlightBytes)
-	setDefault(&o.MaxInFlightEntries, defaultMaxInFlightEntries)
-	setDefault(&o.MinFreeBytes, defaultMinFreeBytes)
-	setDefault(&o.DedupeWindow, defaultDedupeWindow)
-	setDefault(&o.DedupeMax, defaultDedupeMax)
-	setDefault(&o.memTableBytes, memTableBytes)
+	options.Default(&o.MaxBytes, defaultMaxBytes)
+	options.Default(&o.MaxInFlightBytes, defaultMaxInFlightBytes)
+	options.Default(&o.MaxInFlightEntries, defaultMaxInFlightEntries)
+	options.Default(&o.MinFreeBytes, defaultMinFreeBytes)
+	options.Default(&o.DedupeWindow, defaultDedupeWindow)
+	options.Default(&o.DedupeMax, defaultDedupeMax)
+	options.Default(&o.memTableBytes, memTableBytes)
 	if o.Owns == nil {
 		o.Owns = func() bool { return true }
 	}
@@ -109,26 +109,14 @@ func (o *Options) EnsureDefaults() {
 
 // Validate reports all faults of the options together.
 func (o *Options) Validate() error {
-	var faults *multierror.Error
-	check := func(ok bool, text string) {
-		if !ok {
-			faults = multierror.Append(faults, fmt.Errorf("wal: options: %s: %w", text, ErrInvalid))
-		}
-	}
-	check(o.Dir != "", "Dir is required")
-	check(o.Graph != "", "Graph is required")
-	check(len(o.Graph) <= maxGraphBytes, "Graph is too long")
-	check(o.MaxBytes > 0, "MaxBytes must be positive")
-	check(o.MaxInFlightBytes > 0, "MaxInFlightBytes must be positive")
-	check(o.MaxInFlightEntries > 0, "MaxInFlightEntries must be positive")
-	check(o.DedupeWindow > 0, "DedupeWindow must be positive")
-	check(o.DedupeMax > 0, "DedupeMax must be positive")
-	return faults.ErrorOrNil()
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+	c := &options.Check{What: "wal: options", Class: ErrInvalid}
+	c.That(o.Dir != "", "Dir is required")
+	c.That(o.Graph != "", "Graph is required")
+	c.That(len(o.Graph) <= maxGraphBytes, "Graph is too long")
+	c.That(o.MaxBytes > 0, "MaxBytes must be positive")
+	c.That(o.MaxInFlightBytes > 0, "MaxInFlightBytes must be positive")
+	c.That(o.MaxInFlightEntries > 0, "MaxInFlightEntries must be positive")
+	c.That(o.DedupeWindow > 0, "DedupeWindow must be positive")
+	c.That(o.DedupeMax > 0, "DedupeMax must be positive")
+	return c.Err()
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go"
+
+	"github.com/foldline/foldline/internal/options"
 )
 
 const (
@@ -49,7 +51,7 @@ var (
 
 // NewRemote makes a reader of the lane at subjects.
 func NewRemote(nc *nats.Conn, subjects ReadSubjects, opts RemoteOptions) *Remote {
-	setDefault(&opts.Timeout, defaultReadTimeout)
+	options.Default(&opts.Timeout, defaultReadTimeout)
 	return &Remote{nc: nc, subjects: subjects, opts: opts, schemas: map[SchemaID]*arrow.Schema{}}
 }
 

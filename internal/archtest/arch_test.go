@@ -22,6 +22,7 @@ const module = "github.com/foldline/foldline"
 var mayImport = map[string][]string{
 	"objstore":           {},
 	"internal/keys":      {},
+	"internal/options":   {},
 	"internal/envelope":  {},
 	"internal/rowjson":   {},
 	"internal/peer":      {},
@@ -46,7 +47,7 @@ var mayImport = map[string][]string{
 // Packages that only programs may import, and those that only tests and measurements may.
 var (
 	anything    = "*"
-	openToAll   = []string{"internal/keys", "internal/rowjson", "internal/peer"}
+	openToAll   = []string{"internal/keys", "internal/rowjson", "internal/peer", "internal/options"}
 	programs    = []string{"cmd", "bench", "interop", "deploy"}
 	onlyByTests = []string{
 		"internal/testkit", "internal/archtest", "objstore/objstoretest", "objstore/faultstore", "objstore/faulthttp", "objstore/countstore",

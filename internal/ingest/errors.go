@@ -6,6 +6,9 @@ import (
 	"github.com/foldline/foldline/heads"
 )
 
+// ErrInvalid: New was given options that cannot be used.
+var ErrInvalid = errors.New("ingest: invalid")
+
 // Why Run ended on its own; the caller should do what stands with each.
 var (
 	// ErrFenced: another epoch owns the lane, or its incarnation is closed. End the process.

@@ -2,14 +2,12 @@ package ingest
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
 	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/hashicorp/go-multierror"
 	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/metric"
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/envelope/rows"
+	"github.com/foldline/foldline/internal/options"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/wal"
 )
@@ -88,14 +87,14 @@ const (
 // EnsureDefaults fills every zero setting with its default.
 func (o *Options) EnsureDefaults() {
 	o.Limits = o.Limits.EnsureDefaults()
-	setDefault(&o.Prefix, envelope.DefaultPrefix)
-	setDefault(&o.MaxInFlightBytes, DefaultMaxInFlightBytes)
-	setDefault(&o.MaxInFlightMessages, DefaultMaxInFlightMessages)
-	setDefault(&o.Decoders, runtime.GOMAXPROCS(0))
-	setDefault(&o.RefreshInterval, DefaultRefreshInterval)
-	setDefault(&o.UnknownTableInterval, DefaultUnknownTableInterval)
-	setDefault(&o.MaxVisibleTimeout, DefaultMaxVisibleTimeout)
-	setDefault(&o.DrainTimeout, DefaultDrainTimeout)
+	options.Default(&o.Prefix, envelope.DefaultPrefix)
+	options.Default(&o.MaxInFlightBytes, DefaultMaxInFlightBytes)
+	options.Default(&o.MaxInFlightMessages, DefaultMaxInFlightMessages)
+	options.Default(&o.Decoders, runtime.GOMAXPROCS(0))
+	options.Default(&o.RefreshInterval, DefaultRefreshInterval)
+	options.Default(&o.UnknownTableInterval, DefaultUnknownTableInterval)
+	options.Default(&o.MaxVisibleTimeout, DefaultMaxVisibleTimeout)
+	options.Default(&o.DrainTimeout, DefaultDrainTimeout)
 	if o.Owns == nil {
 		o.Owns = func() bool { return true }
 	}
@@ -121,29 +120,16 @@ func (o *Options) EnsureDefaults() {
 
 // Validate reports all faults of the options together.
 func (o *Options) Validate() error {
-	var faults *multierror.Error
-	check := func(ok bool, text string) {
-		if !ok {
-			faults = multierror.Append(faults, fmt.Errorf("ingest: options: %s", text))
-		}
-	}
-	check(o.Conn != nil, "Conn is required")
-	check(o.Log != nil, "Log is required")
-	check(o.Store != nil, "Store is required")
-	check(o.MaxInFlightBytes > 0, "MaxInFlightBytes must be positive")
-	check(o.MaxInFlightMessages > 0, "MaxInFlightMessages must be positive")
-	check(o.Decoders > 0, "Decoders must be positive")
-	check(o.RefreshInterval > 0 && o.UnknownTableInterval > 0, "intervals must be positive")
-	check(o.MaxVisibleTimeout > 0 && o.DrainTimeout > 0, "timeouts must be positive")
-	if _, err := envelope.NewSubjects(o.Prefix, o.Graph); err != nil {
-		faults = multierror.Append(faults, err)
-	}
-	return faults.ErrorOrNil()
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+	c := &options.Check{What: "ingest: options", Class: ErrInvalid}
+	c.That(o.Conn != nil, "Conn is required")
+	c.That(o.Log != nil, "Log is required")
+	c.That(o.Store != nil, "Store is required")
+	c.That(o.MaxInFlightBytes > 0, "MaxInFlightBytes must be positive")
+	c.That(o.MaxInFlightMessages > 0, "MaxInFlightMessages must be positive")
+	c.That(o.Decoders > 0, "Decoders must be positive")
+	c.That(o.RefreshInterval > 0 && o.UnknownTableInterval > 0, "intervals must be positive")
+	c.That(o.MaxVisibleTimeout > 0 && o.DrainTimeout > 0, "timeouts must be positive")
+	_, err := envelope.NewSubjects(o.Prefix, o.Graph)
+	c.Add(err)
+	return c.Err()
 }
