@@ -64,17 +64,19 @@ type childPlan struct {
 }
 
 // kill is a point at which a child dies: when every step of At has been seen Nth times. Steps of Hold block for ever, so
-// that what they stand before has not happened. Fresh leaves out what comes before the child's first cut of its own: the
-// recovery of a fold that an earlier child left, in which some of the steps may not occur. Pause stops the process instead,
+// that what they stand before has not happened. After leaves out what comes before that step, if there is one. Pause stops the process instead,
 // until the parent wakes it up.
 type kill struct {
 	Case  string // of the crash table, when it is one
 	At    []string
 	Nth   int
 	Hold  []string
-	Fresh bool
+	After string
 	Pause bool
 }
+
+// ownCut is the step with which a child is through with the fold that an earlier one left, in which some of the steps may not occur.
+const ownCut = "fold.cut"
 
 func (k kill) String() string {
 	text := strings.Join(k.At, "+")
@@ -157,11 +159,11 @@ func fail(err error) {
 func (k kill) step() func(string) {
 	var mu sync.Mutex
 	seen := map[string]int{}
-	begun := !k.Fresh
+	begun := k.After == ""
 	var pauseOnce sync.Once
 	return func(step string) {
 		mu.Lock()
-		begun = begun || step == "fold.cut"
+		begun = begun || step == k.After
 		if begun && slices.Contains(k.Hold, step) {
 			mu.Unlock()
 			select {}

@@ -44,9 +44,9 @@ func namedKills() []kill {
 	for i, t := range tables {
 		u, v := tables[(i+1)%3], tables[(i+2)%3]
 		kills = append(kills,
-			kill{Case: "C10", Fresh: true, At: []string{"commit." + t + ".after"}, Hold: []string{"commit." + u + ".before", "commit." + v + ".before"}},
+			kill{Case: "C10", After: ownCut, At: []string{"commit." + t + ".after"}, Hold: []string{"commit." + u + ".before", "commit." + v + ".before"}},
 			at("recover.after"),
-			kill{Fresh: true, At: []string{"commit." + t + ".after", "commit." + u + ".after"}, Hold: []string{"commit." + v + ".before"}},
+			kill{After: ownCut, At: []string{"commit." + t + ".after", "commit." + u + ".after"}, Hold: []string{"commit." + v + ".before"}},
 			// The recovery of the fold before dies as well, with one table more.
 			kill{At: []string{"commit." + v + ".after"}},
 		)

@@ -20,7 +20,7 @@ import (
 // middle of a fold, so that there is one to recover. The first two meet a graph without tables.
 func folderPauses() (making, working []kill) {
 	at := func(step string) kill { return kill{At: []string{step}, Pause: true} }
-	ofFold := func(step string) kill { return kill{At: []string{step}, Nth: 2, Fresh: true, Pause: true} }
+	ofFold := func(step string) kill { return kill{At: []string{step}, Nth: 2, After: ownCut, Pause: true} }
 	making = []kill{at("create.before"), at("create.after")}
 	targets := append(slices.Clone(tables), heads.RejectsKey)
 	barriers := []string{flights, heads.RejectsKey} // they go up side by side
