@@ -55,6 +55,11 @@ func resumeOn(ctx context.Context, store objstore.Store, log []entry, recovered 
 			*n++
 		}
 	}
+	return foldRest(ctx, p, log)
+}
+
+// foldRest folds what is left.
+func foldRest(ctx context.Context, p *Publisher, log []entry) error {
 	for _, through := range []uint64{6, 7} {
 		cut, _ := p.snap.Cut(0, testIncarnation)
 		if cut.Through >= through {

@@ -68,6 +68,17 @@ var committingCommands = []committing{
 		_, err := ClaimLane(ctx, p.o, LaneClaim{Incarnation: testIncarnation})
 		return err
 	}},
+	{name: "begin a lane change", kind: heads.KindLanes, prepare: nothing, run: func(ctx context.Context, p *Publisher, _ foreign) error { return changing(ctx, p) }},
+	{name: "seal a lane", kind: heads.KindSeal, prepare: changing, run: func(ctx context.Context, p *Publisher, _ foreign) error { return sealed(ctx, p) }},
+	{name: "make a lane change", kind: heads.KindLanes, prepare: func(ctx context.Context, p *Publisher) error {
+		return errors.Join(changing(ctx, p), sealed(ctx, p))
+	}, run: func(ctx context.Context, p *Publisher, _ foreign) error {
+		s, err := p.Refresh(ctx)
+		if err == nil && s.LaneTarget > 0 { // not done before
+			_, err = p.FinishLanes(ctx)
+		}
+		return err
+	}},
 	{name: "create a table", kind: heads.KindCreate, prepare: nothing, run: func(ctx context.Context, p *Publisher, _ foreign) error {
 		_, err := p.CreateTable(ctx, tableSpec("node:New"))
 		return err
@@ -94,6 +105,17 @@ var committingCommands = []committing{
 	{name: "compact", table: testTables[0], prepare: foreignly("append another key").twice, run: foreignly("compact").run},
 	foreignly("add a column"), foreignly("drop a column"), foreignly("rename a column"), foreignly("change metadata"),
 	foreignly("overwrite"), foreignly("restore"), foreignly("merge another key"), foreignly("append another key"),
+}
+
+// changing begins a change of the lane count, sealed seals the test's lane where it is folded to.
+func changing(ctx context.Context, p *Publisher) error {
+	_, err := p.ChangeLanes(ctx, 2)
+	return err
+}
+
+func sealed(ctx context.Context, p *Publisher) error {
+	cut, _ := p.snap.Cut(0, testIncarnation)
+	return sealAt(ctx, p, cut.Through)
 }
 
 var pauseEnd = time.Now().Add(time.Hour)

@@ -133,7 +133,8 @@ func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, r
 	}
 	for i, c := range rec.cut {
 		known, _ := next.Cut(c.Lane, c.Incarnation)
-		next.SetCut(heads.Cut{Lane: c.Lane, Incarnation: c.Incarnation, Through: c.Through, Open: known.Open})
+		known.Through = c.Through
+		next.SetCut(known)
 		commit.Cuts = append(commit.Cuts, rec.cut[i])
 	}
 	for _, r := range results {
