@@ -68,6 +68,7 @@ func TestResumeReplaysInOrder(t *testing.T) {
 }
 
 // TestResumeSurvivesEveryCrash cuts the folder off at the k-th store call of a resume, for every k; the successor's resume does what is left, once.
+// report C164.
 func TestResumeSurvivesEveryCrash(t *testing.T) {
 	faults := map[string]func(k int) faultstore.Injector{
 		"dead": func(k int) faultstore.Injector { return faultstore.FromCall(k, faultstore.Ops(), errKilled) },

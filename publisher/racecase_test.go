@@ -310,6 +310,7 @@ func TestRaceR14LoserReparents(t *testing.T) {
 
 // Race R15, P4: a reader at every step of a publish sees all of the old state or all of the new one, and one that has resolved before goes on reading
 // what it resolved.
+// report C165.
 func TestRaceR15ReaderAcrossAPublish(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -182,6 +182,7 @@ func TestTableThatIsGone(t *testing.T) {
 }
 
 // TestStoreThatFailsForOneTable: errors that may pass are waited out for SuspendAfter, then the table is given up.
+// report C162.
 func TestStoreThatFailsForOneTable(t *testing.T) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
