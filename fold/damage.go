@@ -48,6 +48,9 @@ func (f *Folder) prepareAround(ctx context.Context, snap *heads.Snapshot, c *cut
 	adopted := false
 	for c.entries > 0 {
 		prepared, tables, err := f.prepare(ctx, snap, c)
+		if errors.Is(err, errWaits) {
+			continue
+		}
 		var broken *unusableError
 		if !errors.As(err, &broken) {
 			return prepared, tables, err
@@ -155,7 +158,7 @@ func (f *Folder) retryFound(ctx context.Context, snap *heads.Snapshot, c *cut) (
 		}
 		f.found[in.id] = f.opts.Clock()
 		in.held = true
-		if _, _, err := f.prepareTables(ctx, snap, f.publisher.NextFold(), []*tableInput{in}); err != nil {
+		if _, _, err := f.prepareTables(ctx, snap, f.publisher.NextFold(), []*tableInput{in}, acceptAll); err != nil {
 			continue
 		}
 		if _, err := f.publisher.Resume(ctx, t.Key); err != nil {

@@ -55,6 +55,12 @@
 // refer to each other in a circle. A null in one of the columns refers to
 // nothing.
 //
+// What a row refers to may be in another lane, acknowledged before the row was
+// sent and not in the cut, because that lane was asked earlier, is behind or does
+// not answer. So with several lanes a row that refers to nothing ends the cut of
+// its lane before it, until it was synced by the fold before and all lanes are in
+// the cut to their ends, or SuspendAfter has passed: a fold later, as a rule.
+//
 // A table that is suspended judges as long as it can be read. Rows that refer to
 // a table whose own rows wait in the log wait with them; after that, what cannot
 // be judged is a dead letter of the code table_unavailable.

@@ -48,6 +48,10 @@ type Folder struct {
 
 	// marks are the lanes as the last look found them; Run's goroutine only.
 	marks []laneMark
+
+	// lanesSeen are their ends then, by lane; laneWaits the rows that wait for other lanes.
+	lanesSeen map[uint32]laneSeen
+	laneWaits map[uint32]laneWait
 }
 
 // New makes a folder. It starts nothing.
@@ -63,7 +67,7 @@ func New(o Options) (*Folder, error) {
 	f := &Folder{
 		opts: o, publisher: o.Publisher, metrics: m,
 		trigger: make(chan struct{}, 1), tasks: make(chan task, maxTasks), stopped: make(chan struct{}), tables: make(map[heads.TableID]*lance.Table),
-		found: make(map[heads.TableID]time.Time),
+		found: make(map[heads.TableID]time.Time), laneWaits: make(map[uint32]laneWait),
 	}
 	f.remember(o.Opened)
 	return f, nil
@@ -182,6 +186,8 @@ type cut struct {
 	entries int
 	rows    int
 	bytes   int64
+	open    int                 // lanes that may have something, those that failed too
+	before  map[uint32]laneSeen // the lanes as the fold before had found them
 }
 
 func (c *cut) release() {
@@ -242,6 +248,7 @@ func (f *Folder) chooseCut(ctx context.Context, snap *heads.Snapshot) (*cut, err
 		}
 	}
 	f.metrics.backlog.Record(ctx, backlog)
+	f.noteSeen(c, open)
 	if len(c.lanes) > 0 {
 		b := share(budget{rows: f.opts.MaxRows, bytes: f.opts.MaxBytes}, len(c.lanes))
 		errs = make([]error, len(c.lanes))
@@ -274,9 +281,16 @@ func (c *cut) take(errs []error) {
 
 // endBefore ends the cut, on every lane, before the first value with rows of one of the tables.
 func (c *cut) endBefore(tables map[heads.TableID]bool) {
-	c.entries, c.rows, c.bytes = 0, 0, 0
 	for _, l := range c.lanes {
 		l.endBefore(tables)
+	}
+	c.sum()
+}
+
+// sum counts what the lanes have taken.
+func (c *cut) sum() {
+	c.entries, c.rows, c.bytes = 0, 0, 0
+	for _, l := range c.lanes {
 		c.entries += l.entries
 		c.rows += l.rows
 		c.bytes += l.bytes

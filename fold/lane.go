@@ -70,9 +70,16 @@ func (l *laneCut) endBefore(tables map[heads.TableID]bool) {
 	at := slices.IndexFunc(l.batches, func(b *wal.Batch) bool {
 		return slices.ContainsFunc(b.Tables, func(t wal.BatchTable) bool { return tables[heads.TableID(t.Table)] })
 	})
-	if at < 0 {
-		return
+	if at >= 0 {
+		l.endAt(at)
 	}
+}
+
+// indexOf finds one of the lane's values.
+func (l *laneCut) indexOf(b *wal.Batch) int { return slices.Index(l.batches, b) }
+
+// endAt ends the cut before a value; what remains waits.
+func (l *laneCut) endAt(at int) {
 	l.held = true
 	for _, b := range l.batches[at:] {
 		l.rows -= b.Rows()

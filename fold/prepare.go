@@ -35,7 +35,12 @@ func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*pu
 	for _, in := range inputs {
 		in.held = in.id == f.pausing
 	}
-	tables, judged, err := f.prepareTables(ctx, snap, fold, inputs)
+	tables, judged, err := f.prepareTables(ctx, snap, fold, inputs, func(plans []*tablePlan) error {
+		if f.waitForLanes(c, plans) {
+			return errWaits
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,8 +76,9 @@ func sum(tables []preparedTable) totals {
 	return t
 }
 
-// prepareTables plans all tables, judges their references and writes them, each table by itself when the cut holds none with references.
-func (f *Folder) prepareTables(ctx context.Context, snap *heads.Snapshot, fold uint64, inputs []*tableInput) ([]preparedTable, map[heads.TableID]uint64, error) {
+// prepareTables plans all tables, judges their references and writes them, each table by itself when the cut holds none with references. accept looks
+// at the plans of one that does, before anything is written.
+func (f *Folder) prepareTables(ctx context.Context, snap *heads.Snapshot, fold uint64, inputs []*tableInput, accept func([]*tablePlan) error) ([]preparedTable, map[heads.TableID]uint64, error) {
 	tables, plans := make([]preparedTable, len(inputs)), make([]*tablePlan, len(inputs))
 	plan := func(ctx context.Context, i int) (err error) {
 		if plans[i], err = f.planTable(ctx, snap, inputs[i]); err != nil {
@@ -96,6 +102,9 @@ func (f *Folder) prepareTables(ctx context.Context, snap *heads.Snapshot, fold u
 		return nil, nil, err
 	}
 	judged, err := f.judge(ctx, snap, plans)
+	if err == nil {
+		err = accept(plans)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -111,7 +111,7 @@ func (p *replayPlan) play(ctx context.Context, snap *heads.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	parts, judged, err := p.f.prepareTables(ctx, snap, p.fold, []*tableInput{p.in})
+	parts, judged, err := p.f.prepareTables(ctx, snap, p.fold, []*tableInput{p.in}, acceptAll)
 	if err != nil {
 		return err
 	}
