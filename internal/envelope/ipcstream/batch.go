@@ -21,7 +21,8 @@ type batch struct {
 	codec   codec
 	nodes   structs
 	buffers structs
-	end     int64 // of the buffer taken last
+	end     int64           // of the buffer taken last
+	wrapped []memory.Buffer // made at once, for the buffers that the batch says it has
 }
 
 // structs is a vector of structs of two int64: FieldNode{length, null_count} or Buffer{offset, length}.
@@ -65,14 +66,12 @@ func (r *reader) open(t flatTable, body []byte) (*batch, error) {
 		return nil, fmt.Errorf("%d rows", rows)
 	}
 	b.rows = int(rows)
-	// One copy: the records must not hold on to the message, nor depend on where its bytes happen to lie.
 	if b.codec == nil {
 		if err := r.spend(len(body)); err != nil {
 			return nil, err
 		}
-		body = append(make([]byte, 0, len(body)), body...)
 	}
-	b.body = body
+	b.body, b.wrapped = body, make([]memory.Buffer, min(b.buffers.left(), 2*r.limits.Columns))
 	return b, nil
 }
 
@@ -160,15 +159,27 @@ type values struct {
 
 func (v values) null(i int) bool { return v.validity != nil && !bitutil.BitIsSet(v.validity, i) }
 
-func (v values) data(t arrow.DataType, buffers [][]byte, children ...arrow.ArrayData) arrow.ArrayData {
+// data makes the data of a column of its buffers, the validity bitmap's excepted.
+func (b *batch) data(v values, t arrow.DataType, buffers [][]byte, children ...arrow.ArrayData) arrow.ArrayData {
 	wrapped := make([]*memory.Buffer, 1, len(buffers)+1)
 	if v.validity != nil {
-		wrapped[0] = memory.NewBufferBytes(v.validity)
+		wrapped[0] = b.wrap(v.validity)
 	}
 	for _, data := range buffers {
-		wrapped = append(wrapped, memory.NewBufferBytes(data))
+		wrapped = append(wrapped, b.wrap(data))
 	}
 	return array.NewData(t, v.length, wrapped, children, v.nulls, 0)
+}
+
+// wrap makes a buffer, of those that were made at once while there are some.
+func (b *batch) wrap(data []byte) *memory.Buffer {
+	if len(b.wrapped) == 0 {
+		return memory.NewBufferBytes(data)
+	}
+	buffer := &b.wrapped[0]
+	b.wrapped = b.wrapped[1:]
+	buffer.Reset(data)
+	return buffer
 }
 
 // validity reads a bitmap. A column without nulls may leave it empty.
@@ -194,7 +205,7 @@ func (b *batch) plain(c *column, v values) (arrow.ArrayData, error) {
 	switch t := c.field.Type.(type) {
 	case *arrow.BooleanType:
 		data, err := b.buffer(bitmapBytes(v.length))
-		return v.data(t, [][]byte{data}), err
+		return b.data(v, t, [][]byte{data}), err
 	case *arrow.StructType:
 		return b.structs(c, v)
 	case *arrow.FixedSizeListType:
@@ -203,7 +214,7 @@ func (b *batch) plain(c *column, v values) (arrow.ArrayData, error) {
 		return b.list(c, v)
 	case arrow.FixedWidthDataType:
 		data, err := b.buffer(v.length * (t.BitWidth() / 8))
-		return v.data(t, [][]byte{data}), err
+		return b.data(v, t, [][]byte{data}), err
 	}
 	if isBinary(c.field.Type) {
 		return b.binary(c.field.Type, v)
@@ -219,7 +230,7 @@ func (b *batch) structs(c *column, v values) (arrow.ArrayData, error) {
 			return nil, inField(c.children[i].field.Name, err)
 		}
 	}
-	return v.data(c.field.Type, nil, children...), nil
+	return b.data(v, c.field.Type, nil, children...), nil
 }
 
 func (b *batch) fixedList(c *column, t *arrow.FixedSizeListType, v values) (arrow.ArrayData, error) {
@@ -231,7 +242,7 @@ func (b *batch) fixedList(c *column, t *arrow.FixedSizeListType, v values) (arro
 	if err != nil {
 		return nil, inField(c.children[0].field.Name, err)
 	}
-	return v.data(t, nil, child), nil
+	return b.data(v, t, nil, child), nil
 }
 
 func (b *batch) list(c *column, v values) (arrow.ArrayData, error) {
@@ -251,7 +262,7 @@ func (b *batch) list(c *column, v values) (arrow.ArrayData, error) {
 	if err != nil {
 		return nil, inField(c.children[0].field.Name, err)
 	}
-	return v.data(c.field.Type, [][]byte{o.raw}, child), nil
+	return b.data(v, c.field.Type, [][]byte{o.raw}, child), nil
 }
 
 // peekLength is the length of the node that comes next, bounded by what its values could take.

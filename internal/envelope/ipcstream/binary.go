@@ -92,7 +92,7 @@ func (b *batch) binary(t arrow.DataType, v values) (arrow.ArrayData, error) {
 	if err := checkText(t, o, data, v); err != nil {
 		return nil, err
 	}
-	return v.data(t, [][]byte{o.raw, data[:o.last]}), nil
+	return b.data(v, t, [][]byte{o.raw, data[:o.last]}), nil
 }
 
 // checkText holds every value that is not null to UTF-8, in a column of text.

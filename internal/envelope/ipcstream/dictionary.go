@@ -153,7 +153,7 @@ func (b *batch) expand(c *column, v values, d *dictionary, index func(int) uint6
 	if out.nulls == 0 {
 		out.validity = nil
 	}
-	return out.data(c.field.Type, [][]byte{offsets, text}), nil
+	return b.data(out, c.field.Type, [][]byte{offsets, text}), nil
 }
 
 func appendOffset(dst []byte, n int, wide bool) []byte {

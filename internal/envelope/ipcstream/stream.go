@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
 )
 
 // Limits bounds what a stream may make of itself. Every field has to be set.
@@ -45,16 +44,23 @@ type Reader struct {
 // maxKeptMetadata bounds the schema that is remembered.
 const maxKeptMetadata = 64 << 10
 
-// Read checks a whole stream and returns its schema, without metadata, and its records. The stream's bytes are not kept.
-// The error is an *Error.
-func (k *Reader) Read(data []byte) (*arrow.Schema, []arrow.Record, error) {
+// Batch is a record batch of a stream: the data of its columns, each of Rows values at offset 0. Data without compression and
+// dictionaries is the stream's own bytes, wherever they lie; all of it is the Go heap's, and nothing has to be released.
+type Batch struct {
+	Rows    int
+	Columns []arrow.ArrayData
+}
+
+// Read checks a whole stream and returns its schema, without metadata, and its batches, which refer to the stream's bytes: those must not
+// change while they are used. The error is an *Error.
+func (k *Reader) Read(data []byte) (*arrow.Schema, []Batch, error) {
 	r := &reader{data: data, limits: k.Limits, budget: k.Limits.Bytes, known: k}
 	for {
 		done, err := r.next()
 		if err != nil {
 			e := &Error{Offset: r.start, Batch: -1, Err: err}
 			if r.inBatch {
-				e.Batch = len(r.records)
+				e.Batch = len(r.batches)
 			}
 			var in *fieldError
 			if errors.As(err, &in) {
@@ -63,7 +69,7 @@ func (k *Reader) Read(data []byte) (*arrow.Schema, []arrow.Record, error) {
 			return nil, nil, e
 		}
 		if done {
-			return r.schema, r.records, nil
+			return r.schema, r.batches, nil
 		}
 	}
 }
@@ -82,7 +88,7 @@ type reader struct {
 	columns      []column
 	schema       *arrow.Schema
 	dictionaries map[int64]*dictionary // nil until there is one
-	records      []arrow.Record
+	batches      []Batch
 }
 
 // next reads one message; done is the end mark.
@@ -189,18 +195,16 @@ func (r *reader) readBatch(header flatTable, body []byte) error {
 	if r.rows += b.rows; r.rows > r.limits.Rows {
 		return tooLarge(r.limits.Rows, "rows")
 	}
-	arrays := make([]arrow.Array, len(r.columns))
+	columns := make([]arrow.ArrayData, len(r.columns))
 	for i := range r.columns {
-		data, err := b.column(&r.columns[i], b.rows)
-		if err != nil {
+		if columns[i], err = b.column(&r.columns[i], b.rows); err != nil {
 			return inField(r.columns[i].field.Name, err)
 		}
-		arrays[i] = array.MakeFromData(data)
 	}
 	if err := b.close(); err != nil {
 		return err
 	}
-	r.records = append(r.records, array.NewRecord(r.schema, arrays, int64(b.rows)))
+	r.batches = append(r.batches, Batch{Rows: b.rows, Columns: columns})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -12,7 +13,7 @@ import (
 	"github.com/foldline/foldline/internal/envelope/ipcstream"
 )
 
-// arrowStream reads an Arrow stream of one table. The record's memory is the Go heap's, not the decoder's allocator's.
+// arrowStream reads an Arrow stream of one table. The record's memory is the message's and the Go heap's, not the decoder's allocator's.
 func (d *Decoder) arrowStream(m Message, lookup Lookup) (Added, error) {
 	if m.Table == "" {
 		return Added{}, messageError(m, envelope.CodeUnsupportedContent, "an Arrow stream goes to the subject of one table")
@@ -21,15 +22,38 @@ func (d *Decoder) arrowStream(m Message, lookup Lookup) (Added, error) {
 	if err != nil {
 		return Added{}, lookupError(m.Table, err)
 	}
-	schema, records, err := d.stream.Read(m.Body)
+	schema, batches, err := d.stream.Read(m.Body)
 	if err != nil {
 		return Added{}, streamError(m, err)
 	}
-	r, err := d.fit(m, t, schema, records)
-	if err != nil {
-		return Added{}, err
+	if d.match.table != t || d.match.schema != schema {
+		d.match = matchColumns(t, schema)
 	}
-	return r, nil
+	return d.fit(m, t, batches)
+}
+
+// match tells where the columns of a table are in a stream's schema. The stream's reader gives the same schema for the same bytes, so that a producer's
+// next message has the match of the one before.
+type match struct {
+	table   *Table
+	schema  *arrow.Schema
+	at      []int    // by column of the table, negative where the stream has none
+	unknown []string // columns of the stream that the table has not
+}
+
+func matchColumns(t *Table, schema *arrow.Schema) match {
+	m := match{table: t, schema: schema, at: make([]int, len(t.names))}
+	for i := range m.at {
+		m.at[i] = -1
+	}
+	for i, f := range schema.Fields() {
+		if column, known := t.index[f.Name]; known {
+			m.at[column] = i
+		} else {
+			m.unknown = append(m.unknown, f.Name)
+		}
+	}
+	return m
 }
 
 // heap is the allocator of what comes from a stream: its buffers are the Go heap's, so that nothing has to be given back
@@ -52,10 +76,10 @@ func streamError(m Message, err error) error {
 }
 
 // fit makes one record of the table's columns out of a stream's.
-func (d *Decoder) fit(m Message, t *Table, schema *arrow.Schema, records []arrow.Record) (Added, error) {
+func (d *Decoder) fit(m Message, t *Table, batches []ipcstream.Batch) (Added, error) {
 	total := 0
-	for _, rec := range records {
-		total += int(rec.NumRows())
+	for _, b := range batches {
+		total += b.Rows
 	}
 	if total == 0 {
 		return Added{}, messageError(m, envelope.CodeEmptyBody, "the stream has no rows")
@@ -63,20 +87,14 @@ func (d *Decoder) fit(m Message, t *Table, schema *arrow.Schema, records []arrow
 	if total > d.limits.RecordBytes/t.width {
 		return Added{}, messageError(m, envelope.CodeTooLarge, fmt.Sprintf("%d rows of at least %d bytes each, the limit is %d bytes", total, t.width, d.limits.RecordBytes))
 	}
-	dropped := 0
-	for _, f := range schema.Fields() {
-		if _, known := t.index[f.Name]; known {
-			continue
-		}
-		if !t.spec.DropUnknown {
-			return Added{}, columnError(m, f.Name, envelope.NoRow, envelope.CodeUnknownField, "the table has no such column")
-		}
-		dropped += total
+	if unknown := d.match.unknown; len(unknown) > 0 && !t.spec.DropUnknown {
+		return Added{}, columnError(m, unknown[0], envelope.NoRow, envelope.CodeUnknownField, "the table has no such column")
 	}
+	dropped := total * len(d.match.unknown)
 	columns := make([]arrow.Array, len(t.isKey))
 	for i := range columns {
 		var err error
-		if columns[i], err = d.fitColumn(m, t, i, schema, records, total); err != nil {
+		if columns[i], err = d.fitColumn(m, t, i, batches, total); err != nil {
 			return Added{}, err
 		}
 	}
@@ -90,11 +108,10 @@ func (d *Decoder) fit(m Message, t *Table, schema *arrow.Schema, records []arrow
 }
 
 // fitColumn finds, converts and checks one column of the table.
-func (d *Decoder) fitColumn(m Message, t *Table, i int, schema *arrow.Schema, records []arrow.Record, total int) (arrow.Array, error) {
-	want := t.spec.Arrow.Field(i)
-	at := schema.FieldIndices(want.Name)
+func (d *Decoder) fitColumn(m Message, t *Table, i int, batches []ipcstream.Batch, total int) (arrow.Array, error) {
+	want, at := t.spec.Arrow.Field(i), d.match.at[i]
 	ignored := m.Op == envelope.OpDelete && !t.isKey[i]
-	if len(at) == 0 || ignored {
+	if at < 0 || ignored {
 		switch {
 		case t.isKey[i]:
 			return nil, columnError(m, want.Name, envelope.NoRow, envelope.CodeMissingKey, "a key column is missing")
@@ -103,10 +120,10 @@ func (d *Decoder) fitColumn(m Message, t *Table, i int, schema *arrow.Schema, re
 		}
 		return array.MakeArrayOfNull(heap(), want.Type, total), nil
 	}
-	parts := make([]arrow.Array, len(records))
+	var parts []arrow.Array
 	row := 0
-	for n, rec := range records {
-		data, f := convert(rec.Column(at[0]).Data(), want, d.limits)
+	for _, b := range batches {
+		data, f := convert(b.Columns[at], want, d.limits)
 		if f != nil {
 			if t.isKey[i] && f.code == envelope.CodeNullInRequired {
 				f.code, f.reason = envelope.CodeMissingKey, "null in a key column"
@@ -116,11 +133,12 @@ func (d *Decoder) fitColumn(m Message, t *Table, i int, schema *arrow.Schema, re
 			}
 			return nil, columnError(m, f.under(want.Name).path, f.row, f.code, f.reason)
 		}
-		parts[n] = array.MakeFromData(data)
-		row += int(rec.NumRows())
-	}
-	if len(parts) == 1 {
-		return parts[0], nil
+		part := array.MakeFromData(data)
+		if len(batches) == 1 {
+			return part, nil
+		}
+		parts = append(parts, part)
+		row += b.Rows
 	}
 	whole, err := array.Concatenate(parts, heap())
 	if err != nil {
@@ -131,30 +149,25 @@ func (d *Decoder) fitColumn(m Message, t *Table, i int, schema *arrow.Schema, re
 
 // checkKeyBytes bounds the key of each row.
 func (d *Decoder) checkKeyBytes(m Message, t *Table, columns []arrow.Array, total int) error {
-	sizes := make([]int, total)
+	d.sizes = slices.Grow(d.sizes[:0], total)[:total]
+	clear(d.sizes)
+	separator := min(1, len(t.spec.Key)-1)
 	for i, column := range columns {
 		if !t.isKey[i] {
 			continue
 		}
-		for row := range total {
-			if len(t.spec.Key) > 1 {
-				sizes[row]++
+		text, isText := column.(interface{ ValueLen(int) int })
+		for row := range d.sizes {
+			size := 8
+			if isText {
+				size = text.ValueLen(row)
 			}
-			sizes[row] += valueBytes(column, row)
-			if sizes[row] > d.limits.KeyBytes {
+			if d.sizes[row] += separator + size; d.sizes[row] > d.limits.KeyBytes {
 				return columnError(m, t.record.Field(i).Name, row, envelope.CodeTooLarge, fmt.Sprintf("a key of more than %d bytes", d.limits.KeyBytes))
 			}
 		}
 	}
 	return nil
-}
-
-// valueBytes is what a value adds to a Lance key.
-func valueBytes(column arrow.Array, row int) int {
-	if text, ok := column.(interface{ ValueLen(int) int }); ok {
-		return text.ValueLen(row)
-	}
-	return 8
 }
 
 func columnError(m Message, field string, row int, code envelope.Code, reason string) error {

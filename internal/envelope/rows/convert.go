@@ -163,13 +163,16 @@ func convertBinary(data arrow.ArrayData, want arrow.Field, limits Limits) (arrow
 		return int64(binary.LittleEndian.Uint32(raw[4*i:]))
 	}
 	first := at(0)
-	for i := range n {
+	for i := 0; i < n && at(n)-first > int64(limits.StringBytes); i++ {
 		if size := at(i+1) - at(i); size > int64(limits.StringBytes) {
 			return nil, columnRefusal(i, envelope.CodeTooLarge, "a value of %d bytes, the limit is %d", size, limits.StringBytes)
 		}
 	}
 	if at(n)-first > math.MaxInt32 && !isWide(want.Type) {
 		return nil, columnRefusal(envelope.NoRow, envelope.CodeTooLarge, "%d bytes in one column", at(n)-first)
+	}
+	if got.ID() == want.Type.ID() && first == 0 {
+		return data, nil
 	}
 	if isWide(got) == isWide(want.Type) && first == 0 {
 		return array.NewData(want.Type, n, data.Buffers(), nil, data.NullN(), 0), nil

@@ -23,7 +23,7 @@ type Message struct {
 	Op envelope.Op
 	// ContentType as the header spells it, "" for NDJSON.
 	ContentType string
-	// Body is not kept and not changed.
+	// Body is not changed, and must not be before the batch is released: columns of an Arrow stream are slices of it.
 	Body []byte
 }
 
@@ -39,6 +39,8 @@ type Decoder struct {
 	limits Limits
 	body   body
 	stream ipcstream.Reader
+	match  match // of the last stream
+	sizes  []int // of the keys of a stream's rows
 	row    *jsontext.Decoder // reads a row that stood before its table's name
 	kept   map[*Table]*build
 	active []*build // of the message at hand, in the order of their first row
@@ -145,6 +147,8 @@ func mediaOf(contentType string) (string, error) {
 	switch contentType {
 	case "", envelope.ContentNDJSON:
 		return envelope.ContentNDJSON, nil
+	case envelope.ContentArrow:
+		return envelope.ContentArrow, nil
 	}
 	media, parameters, err := mime.ParseMediaType(contentType)
 	charset := strings.ToLower(parameters["charset"])
