@@ -27,12 +27,12 @@ func (b *body) more() bool {
 }
 
 // scan takes the next row apart, when it has the common form and its end is not in doubt.
-func (b *body) scan(into []member, most int) ([]member, bool) {
+func (b *body) scan(t *Table, into []member, most int) ([]member, bool) {
 	next := skipSpace(b.text, b.at)
 	if b.text[next] != '{' {
 		return into, false
 	}
-	members, length, ok := scanRow(b.text[next:], into, most)
+	members, length, ok := scanRow(b.text[next:], t, into, most)
 	if end := next + length; ok && (end == len(b.text) || skipSpace(b.text, end) > end) {
 		b.at = end
 		return members, true

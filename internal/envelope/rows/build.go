@@ -21,11 +21,10 @@ type build struct {
 	rows    int    // whole rows in the builders
 	from    int    // rows before the message at hand
 	// seen[i] is the row's stamp when column i was met in it.
-	seen  []uint64
-	stamp uint64
-	// next is the column behind the one met last in the row, keySize the bytes of its key so far.
-	next, keySize int
-	members       []member // of the row, when it is scanned
+	seen    []uint64
+	stamp   uint64
+	keySize int      // of the row so far
+	members []member // of the row, when it is scanned
 	// unknown holds the names of the row's dropped members.
 	unknown map[string]struct{}
 	dropped int // of the message at hand
@@ -124,7 +123,7 @@ func (b *build) row(dec *jsontext.Decoder, op envelope.Op) *fault {
 
 // scan reads the next row of a body when it has the common form; ok is false when it has not.
 func (b *build) scan(text *body, op envelope.Op) (f *fault, ok bool) {
-	if b.members, ok = text.scan(b.members, b.c.limits.Columns); !ok {
+	if b.members, ok = text.scan(b.table, b.members, b.c.limits.Columns); !ok {
 		return nil, false
 	}
 	if f := b.startRow(); f != nil {
@@ -132,14 +131,17 @@ func (b *build) scan(text *body, op envelope.Op) (f *fault, ok bool) {
 	}
 	for i := range b.members {
 		m := &b.members[i]
-		column, f := b.find(m.name)
-		if f != nil {
+		column := m.column
+		if f := b.meet(column, m.name); f != nil {
 			return f, false
 		}
 		if column < 0 || b.ignored(op, column) {
 			continue
 		}
-		if f := b.readers[column].take(m.value); f != nil {
+		b.c.plain = m.plain
+		f := b.readers[column].take(m.value)
+		b.c.plain = false
+		if f != nil {
 			return b.inColumn(column, f), false
 		}
 		b.countKey(column)
@@ -159,7 +161,7 @@ func (b *build) startRow() *fault {
 	if len(b.unknown) > 0 {
 		clear(b.unknown)
 	}
-	b.keySize, b.next = 0, 0
+	b.keySize = 0
 	return nil
 }
 
@@ -195,8 +197,8 @@ func (b *build) member(dec *jsontext.Decoder, op envelope.Op) *fault {
 	if f != nil {
 		return f
 	}
-	column, f := b.find(name)
-	if f != nil {
+	column := b.table.column(name)
+	if f := b.meet(column, name); f != nil {
 		return f
 	}
 	if column < 0 {
@@ -212,21 +214,16 @@ func (b *build) member(dec *jsontext.Decoder, op envelope.Op) *fault {
 	return nil
 }
 
-// find gives the column of a member, -1 for one that is dropped. The column that follows the one before is tried first:
-// producers write members in the same order again and again.
-func (b *build) find(name []byte) (int, *fault) {
-	column, known := b.next, b.next < len(b.table.names) && b.table.names[b.next] == string(name)
-	if !known {
-		column, known = b.table.index[string(name)]
-	}
-	if !known {
-		return -1, b.drop(name)
+// meet notes a member of a column, -1 for one that is dropped.
+func (b *build) meet(column int, name []byte) *fault {
+	if column < 0 {
+		return b.drop(name)
 	}
 	if b.seen[column] == b.stamp {
-		return 0, refuse(envelope.CodeDuplicateMember, "stands twice in the row").under(string(name))
+		return refuse(envelope.CodeDuplicateMember, "stands twice in the row").under(string(name))
 	}
-	b.seen[column], b.next = b.stamp, column+1
-	return column, nil
+	b.seen[column] = b.stamp
+	return nil
 }
 
 // ignored tells whether the value of a column is of no account, and appends what stands in for it.
@@ -315,10 +312,9 @@ func (b *build) countKey(column int) {
 	if len(b.table.spec.Key) > 1 {
 		b.keySize++
 	}
-	switch b.table.record.Field(column).Type.ID() {
-	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY:
+	if b.table.isText[column] {
 		b.keySize += b.c.last
-	default:
+	} else {
 		b.keySize += 8
 	}
 }

@@ -39,8 +39,8 @@ type Decoder struct {
 	limits Limits
 	body   body
 	stream ipcstream.Reader
-	match  match // of the last stream
-	sizes  []int // of the keys of a stream's rows
+	match  match             // of the last stream
+	sizes  []int             // of the keys of a stream's rows
 	row    *jsontext.Decoder // reads a row that stood before its table's name
 	kept   map[*Table]*build
 	active []*build // of the message at hand, in the order of their first row

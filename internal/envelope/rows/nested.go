@@ -17,6 +17,7 @@ type compiler struct {
 	names  []byte // an unquoted member name
 	chars  []byte // an unquoted string
 	bytes  []byte // decoded base64
+	plain  bool   // the token at hand is known to have no escapes
 	last   int    // bytes of the string or binary value appended last
 	depth  int    // of the nested column whose reader is being built
 	spent  *int   // bytes that the rows of the message at hand take whatever their values, over all tables
@@ -24,6 +25,9 @@ type compiler struct {
 
 // unquote is the text of a JSON string, valid until the next call.
 func (c *compiler) unquote(raw jsontext.Value) ([]byte, *fault) {
+	if c.plain {
+		return raw[1 : len(raw)-1], nil
+	}
 	if text, verbatim := verbatim(raw); verbatim {
 		return text, nil
 	}

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -9,33 +10,41 @@ import (
 
 // member is a member of a scanned row: slices of the body.
 type member struct {
-	name  []byte         // without quotes; it has no escapes
-	value jsontext.Value // one token
+	name   []byte         // without quotes; it has no escapes
+	value  jsontext.Value // one token
+	plain  bool           // without escapes
+	column int            // of the table, -1 when it has none of this name
 }
 
 // scanRow takes an object of the form that nearly all rows have apart: plain names, values of one token. Text is UTF-8.
-// It gives the members and the length of the object. ok is false for every other text, good or bad JSON alike: then the
+// It gives the members and the length of the object; producers write members in the order of the columns again and again, so that a
+// member's name is compared with the next column's first. ok is false for every other text, good or bad JSON alike: then the
 // library's reader looks at it, three times as slow, and it alone says what is wrong.
-func scanRow(text []byte, into []member, most int) (members []member, length int, ok bool) {
+func scanRow(text []byte, t *Table, into []member, most int) (members []member, length int, ok bool) {
 	members = into[:0]
+	next := 0 // column
 	i := skipSpace(text, 1)
 	if i < len(text) && text[i] == '}' {
 		return members, i + 1, true
 	}
 	for len(members) < most {
-		end, plain := scanString(text, i)
-		if end < 0 || !plain {
+		var name []byte
+		column := next
+		if next < len(t.members) && t.members[next] != nil && bytes.HasPrefix(text[i:], t.members[next]) {
+			name = text[i+1 : i+len(t.members[next])-2]
+			i += len(t.members[next])
+		} else if name, i = scanName(text, i); i < 0 {
+			break
+		} else {
+			column = t.column(name)
+		}
+		i = skipSpace(text, i)
+		end, plain := scanValue(text, i)
+		if end < 0 {
 			break
 		}
-		name := text[i+1 : end-1]
-		if i = skipSpace(text, end); i == len(text) || text[i] != ':' {
-			break
-		}
-		i = skipSpace(text, i+1)
-		if end = scanValue(text, i); end < 0 {
-			break
-		}
-		members = append(members, member{name, jsontext.Value(text[i:end])})
+		members = append(members, member{name, jsontext.Value(text[i:end]), plain, column})
+		next = column + 1
 		if i = skipSpace(text, end); i == len(text) || text[i] != ',' {
 			return members, i + 1, i < len(text) && text[i] == '}'
 		}
@@ -44,29 +53,42 @@ func scanRow(text []byte, into []member, most int) (members []member, length int
 	return members, 0, false
 }
 
-// scanValue gives the end of a value of one token, -1 for any other.
-func scanValue(text []byte, i int) int {
+// scanName gives a name without escapes and what is behind its colon, -1 for anything else.
+func scanName(text []byte, i int) (name []byte, behind int) {
+	end, plain := scanString(text, i)
+	if end < 0 || !plain {
+		return nil, -1
+	}
+	colon := skipSpace(text, end)
+	if colon == len(text) || text[colon] != ':' {
+		return nil, -1
+	}
+	return text[i+1 : end-1], colon + 1
+}
+
+// scanValue gives the end of a value of one token, -1 for any other; plain tells that it has no escapes.
+func scanValue(text []byte, i int) (end int, plain bool) {
 	if i >= len(text) {
-		return -1
+		return -1, false
 	}
 	switch c := text[i]; {
 	case c == '"':
 		end, plain := scanString(text, i)
 		// Of what is behind a backslash the library is the judge.
 		if end >= 0 && !plain && !jsontext.Value(text[i:end]).IsValid() {
-			return -1
+			return -1, false
 		}
-		return end
+		return end, plain
 	case c == '-' || '0' <= c && c <= '9':
-		return scanNumber(text, i)
+		return scanNumber(text, i), true
 	case c == 't':
-		return scanWord(text, i, "true")
+		return scanWord(text, i, "true"), true
 	case c == 'f':
-		return scanWord(text, i, "false")
+		return scanWord(text, i, "false"), true
 	case c == 'n':
-		return scanWord(text, i, "null")
+		return scanWord(text, i, "null"), true
 	}
-	return -1
+	return -1, false
 }
 
 func scanWord(text []byte, i int, word string) int {
@@ -82,6 +104,11 @@ const (
 	tops = 0x8080808080808080
 )
 
+// stops marks the first byte of w that is a quote, a backslash or below a space in its top bit, and perhaps later ones.
+func stops(w uint64) uint64 {
+	return zeros(w^'"'*ones) | zeros(w^'\\'*ones) | (w-' '*ones)&^w&tops
+}
+
 // zeros marks the first byte of w that is zero in its top bit, and perhaps later ones.
 func zeros(w uint64) uint64 { return (w - ones) &^ w & tops }
 
@@ -93,10 +120,14 @@ func scanString(text []byte, i int) (end int, plain bool) {
 	}
 	plain = true
 	for i++; i < len(text); {
+		for i+16 <= len(text) && stops(binary.LittleEndian.Uint64(text[i:]))|stops(binary.LittleEndian.Uint64(text[i+8:])) == 0 {
+			i += 16
+		}
+		if i == len(text) {
+			break
+		}
 		if i+8 <= len(text) {
-			w := binary.LittleEndian.Uint64(text[i:])
-			// A quote, a backslash, or a byte below a space; the lowest mark is exact.
-			stop := zeros(w^'"'*ones) | zeros(w^'\\'*ones) | (w-' '*ones)&^w&tops
+			stop := stops(binary.LittleEndian.Uint64(text[i:])) // the lowest mark is exact
 			if stop == 0 {
 				i += 8
 				continue

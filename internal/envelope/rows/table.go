@@ -24,7 +24,11 @@ type Table struct {
 	record *arrow.Schema
 	names  []string
 	index  map[string]int
-	isKey  []bool
+	// members are the beginnings of the columns' members in JSON, up to the colon, empty for a name that JSON escapes.
+	members [][]byte
+	isKey   []bool
+	// isText marks columns of strings and bytes.
+	isText []bool
 	width  int // bytes that one row takes in the record whatever its values
 }
 
@@ -39,6 +43,8 @@ func NewTable(spec Spec) (*Table, error) {
 		}
 		t.index[f.Name] = i
 		t.names = append(t.names, f.Name)
+		t.members = append(t.members, memberOf(f.Name))
+		t.isText = append(t.isText, isBinary(f.Type))
 		t.width += widthOf(f.Type)
 	}
 	if len(spec.Key) == 0 {
@@ -53,6 +59,23 @@ func NewTable(spec Spec) (*Table, error) {
 	}
 	t.record = arrow.NewSchema(recordFields(fields, t.isKey), nil)
 	return t, nil
+}
+
+// memberOf is a name between quotes and a colon, nil for one that nothing is to be compared with.
+func memberOf(name string) []byte {
+	member := fmt.Appendf(nil, "\"%s\":", name)
+	if end, plain := scanString(member, 0); !plain || end != len(member)-1 {
+		return nil
+	}
+	return member
+}
+
+// column is the place of a column, -1 when there is none of this name.
+func (t *Table) column(name []byte) int {
+	if i, known := t.index[string(name)]; known {
+		return i
+	}
+	return -1
 }
 
 // recordFields relaxes every column but the key's, because a delete carries its key only.
