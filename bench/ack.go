@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -19,18 +20,26 @@ import (
 // that syncs every message, in turns.
 type AckConfig struct {
 	Dir      string        // emptied and used
-	Rounds   int           // default 5
-	For      time.Duration // of one side of one round; default 1 s
+	Rounds   int           // default 11
+	For      time.Duration // of one side of one round, twice that with an open loop; default 500 ms
 	InFlight []int         // default 1, 16, 256
+	// Only names what is measured: acks, open, ndjson, arrow; nil is all. The open loop needs the acks.
+	Only []string
+	// Side names the one side that runs, "" for all in turns. With one alone, for a profile, there are no figures.
+	Side     string
 	Progress func(string)
+}
+
+func (c *AckConfig) wants(part string) bool {
+	return len(c.Only) == 0 || slices.Contains(c.Only, part)
 }
 
 func (c *AckConfig) ensureDefaults() {
 	if c.Rounds == 0 {
-		c.Rounds = 5
+		c.Rounds = 11
 	}
 	if c.For == 0 {
-		c.For = time.Second
+		c.For = 500 * time.Millisecond
 	}
 	if len(c.InFlight) == 0 {
 		c.InFlight = []int{1, 16, 256}
@@ -46,8 +55,21 @@ type side struct {
 	load  Load
 	syncs func() uint64
 	runs  []Measured
+	cost  cost
 	synced,
 	acked uint64
+}
+
+// spread is the least and the most over the rounds.
+func (s *side) spread(of func(Measured) float64) (low, high float64) {
+	for i, m := range s.runs {
+		v := of(m)
+		if i == 0 {
+			low, high = v, v
+		}
+		low, high = min(low, v), max(high, v)
+	}
+	return low, high
 }
 
 func (s *side) median(of func(Measured) float64) float64 {
@@ -71,17 +93,18 @@ func Acks(ctx context.Context, c AckConfig) (figures []Figure, err error) {
 	}
 	defer func() { err = errors.Join(err, stage.close()) }()
 	for _, n := range c.InFlight {
+		if !c.wants("acks") {
+			break
+		}
 		sides := stage.sides(1)
-		for range c.Rounds {
-			for _, s := range sides {
-				if err := stage.run(ctx, s, n, c.For, 0); err != nil {
-					return nil, fmt.Errorf("%s, %d in flight: %w", s.name, n, err)
-				}
-			}
+		if err := stage.rounds(ctx, c, fmt.Sprintf("acks with %d in flight", n), sides, turn{inFlight: n, rows: 1, length: c.For}); err != nil {
+			return nil, err
+		}
+		if c.Side != "" {
+			continue
 		}
 		figures = append(figures, ackFigures(n, sides)...)
-		c.Progress(fmt.Sprintf("acks with %d in flight: ours %.0f/s, bare %.0f/s, JetStream %.0f/s", n, sides[0].rate(), sides[1].rate(), sides[2].rate()))
-		if n == c.InFlight[len(c.InFlight)-1] {
+		if n == c.InFlight[len(c.InFlight)-1] && c.wants("open") {
 			open, err := stage.openLoop(ctx, c, n, sides)
 			if err != nil {
 				return nil, err
@@ -93,40 +116,65 @@ func Acks(ctx context.Context, c AckConfig) (figures []Figure, err error) {
 	return append(figures, many...), err
 }
 
+// turn is what each side does in each round.
+type turn struct {
+	inFlight, rows int
+	length         time.Duration
+	rate           float64
+}
+
+// rounds runs sides in turns, so that a noisy moment is one for all of them.
+func (a *ackStage) rounds(ctx context.Context, c AckConfig, what string, sides []*side, t turn) error {
+	for range c.Rounds {
+		for _, s := range sides {
+			if c.Side != "" && s.name != c.Side {
+				continue
+			}
+			if err := a.run(ctx, s, t.inFlight, t.length, t.rate); err != nil {
+				return fmt.Errorf("%s, %s: %w", s.name, what, err)
+			}
+		}
+	}
+	c.Progress(what + ":")
+	for _, s := range sides {
+		if len(s.runs) > 0 {
+			c.Progress(s.costs(t.rows))
+		}
+	}
+	return nil
+}
+
 // manyRows measures messages of 100 rows, as NDJSON and as Arrow streams. The bare
 // loop takes the same messages and decodes nothing.
-func (a *ackStage) manyRows(ctx context.Context, c AckConfig) ([]Figure, error) {
+func (a *ackStage) manyRows(ctx context.Context, c AckConfig) (figures []Figure, err error) {
 	const rows, inFlight = 100, 64
 	stream, err := newArrowMessages(rows)
 	if err != nil {
 		return nil, err
 	}
-	measure := func(name string, sides []*side) (ours, bare float64, err error) {
-		for range c.Rounds {
-			for _, s := range sides[:2] {
-				if err := a.run(ctx, s, inFlight, c.For, 0); err != nil {
-					return 0, 0, fmt.Errorf("%s, %d rows a message in %s: %w", s.name, rows, name, err)
-				}
-			}
+	measure := func(id, format string, sides []*side, goals func(Figure) Figure) error {
+		what := fmt.Sprintf("%s messages of %d rows of 200 B, %d in flight", format, rows, inFlight)
+		if err := a.rounds(ctx, c, what, sides[:2], turn{inFlight: inFlight, rows: rows, length: c.For}); err != nil || c.Side != "" {
+			return err
 		}
-		ours, bare = sides[0].rate()*rows, sides[1].rate()*rows
-		c.Progress(fmt.Sprintf("messages of %d rows in %s: ours %.0f rows/s, bare %.0f rows/s", rows, name, ours, bare))
-		return ours, bare, nil
+		rate := Report(id, "rows made durable, "+what+"; peer: the bare loop with the same messages", sides[0].rate()*rows, "rows/s").Beside(sides[1].rate() * rows)
+		figures = append(figures, goals(rate), cpuFigure(id+"-cpu", what, sides))
+		return nil
 	}
-	json, bareJSON, err := measure("NDJSON", a.sides(rows))
-	if err != nil {
-		return nil, err
+	if c.wants("ndjson") {
+		err = measure("ndjson-100", "NDJSON", a.sides(rows), func(f Figure) Figure { return f.Above(500_000) })
 	}
-	arrow, bareArrow, err := measure("Arrow", a.sidesOf(func(i int) *nats.Msg { return stream.message(a.line.Subjects.WriteTable("node:T0"), i*rows) }))
-	if err != nil {
-		return nil, err
+	if err == nil && c.wants("arrow") {
+		err = measure("arrow-100", "Arrow", a.sidesOf(func(i int) *nats.Msg { return stream.message(a.line.Subjects.WriteTable("node:T0"), i*rows) }),
+			func(f Figure) Figure { return f.Above(1_000_000).AtLeast(0.65) })
 	}
-	return []Figure{
-		Report("ndjson-100", "rows made durable, NDJSON messages of 100 rows of 200 B, 64 in flight; peer: the bare loop with the same messages", json, "rows/s").
-			Beside(bareJSON).Above(500_000),
-		Report("arrow-100", "rows made durable, Arrow messages of 100 rows as above, 64 in flight; peer: the bare loop with the same messages", arrow, "rows/s").
-			Beside(bareArrow).Above(1_000_000).AtLeast(0.65),
-	}, nil
+	return figures, err
+}
+
+// cpuFigure is the CPU time of an ack, that of load generator and NATS server included on both sides.
+func cpuFigure(id, what string, sides []*side) Figure {
+	return Report(id, "CPU time of an ack with its request, load generator and NATS server included, "+what+"; peer: the bare loop", sides[0].cpuMicros(), "us").
+		Beside(sides[1].cpuMicros())
 }
 
 // ackFigures compares one level of concurrency.
@@ -146,7 +194,7 @@ func ackFigures(n int, sides []*side) []Figure {
 	}
 	syncs := Report(fmt.Sprintf("ack-syncs-%d", n), "syncs of the log for 1,000 acks of "+what, 1000*float64(ours.synced)/float64(ours.acked), "syncs").
 		Beside(1000 * float64(bare.synced) / float64(bare.acked))
-	return []Figure{rate, p50, p99, streamRate, streamP50, syncs}
+	return []Figure{rate, p50, p99, streamRate, streamP50, syncs, cpuFigure(fmt.Sprintf("ack-cpu-%d", n), what, sides)}
 }
 
 // openLoop sends at half the rate that the slower of ours and the bare loop
@@ -154,12 +202,8 @@ func ackFigures(n int, sides []*side) []Figure {
 func (a *ackStage) openLoop(ctx context.Context, c AckConfig, n int, closed []*side) ([]Figure, error) {
 	rate := min(closed[0].rate(), closed[1].rate()) / 2
 	sides := a.sides(1)[:2]
-	for range c.Rounds {
-		for _, s := range sides {
-			if err := a.run(ctx, s, 16*n, c.For, rate); err != nil {
-				return nil, fmt.Errorf("%s, %.0f/s: %w", s.name, rate, err)
-			}
-		}
+	if err := a.rounds(ctx, c, fmt.Sprintf("%.0f messages/s, open loop", rate), sides, turn{inFlight: 16 * n, rows: 1, length: 2 * c.For, rate: rate}); err != nil {
+		return nil, err
 	}
 	what := fmt.Sprintf("ack latency from the intended time of sending at %.0f messages/s, half of what was reached", rate)
 	return []Figure{
@@ -280,11 +324,12 @@ func (a *ackStage) lineSyncs() uint64 {
 func (a *ackStage) run(ctx context.Context, s *side, inFlight int, d time.Duration, rate float64) error {
 	l := s.load
 	l.InFlight, l.For, l.Rate, l.First = inFlight, d, rate, a.sent
-	before := s.syncs()
+	before, cost := s.syncs(), spent()
 	m, err := l.Run(ctx)
 	if err != nil {
 		return err
 	}
+	s.cost.add(cost)
 	a.sent += m.Acks
 	s.synced += s.syncs() - before
 	s.acked += uint64(m.Acks)

@@ -16,7 +16,7 @@ const bareBatch = 4096
 
 // Bare is the least that an honest ack costs: a NATS request, one Pebble batch
 // and one sync for all that has arrived, a reply. It does not decode, check or
-// deduplicate. Its settings of Pebble are those of our log.
+// deduplicate. Its settings of Pebble are those of our log; what our log writes ahead of Pebble (zeros) and what it packs are its own.
 type Bare struct {
 	db      *pebble.DB
 	sub     *nats.Subscription
@@ -41,10 +41,12 @@ func OpenBare(nc *nats.Conn, subject, dir string) (*Bare, error) {
 
 // openPebble opens Pebble with the settings of our log.
 func openPebble(dir string) (*pebble.DB, error) {
-	return pebble.Open(dir, &pebble.Options{
+	o := &pebble.Options{
 		FormatMajorVersion: pebble.FormatNewest, MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold: 8, L0StopWritesThreshold: 64, Logger: quiet{},
-	})
+	}
+	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	return pebble.Open(dir, o)
 }
 
 // Run serves until ctx ends, then closes the database.
@@ -95,7 +97,7 @@ func (b *Bare) commit(msgs []*nats.Msg) error {
 			return err
 		}
 	}
-	return nil
+	return batch.Close() // its memory serves the next
 }
 
 // quiet is a logger for measurements: it says nothing and never goes on after

@@ -22,11 +22,15 @@ type instruments struct {
 	busy       metric.Int64Counter
 	storage    metric.Int64Counter
 	lane       metric.MeasurementOption
-	gauges     metric.Registration
+	// add and record are lane, in slices made once: a call with options of its own allocates.
+	add    []metric.AddOption
+	record []metric.RecordOption
+	gauges metric.Registration
 }
 
 func newInstruments(m metric.Meter, l *Log) (*instruments, error) {
 	i := &instruments{lane: metric.WithAttributes(attribute.Int64("lane", int64(l.opts.Lane)))}
+	i.add, i.record = []metric.AddOption{i.lane}, []metric.RecordOption{i.lane}
 	var errs []error
 	keep := func(err error) { errs = append(errs, err) }
 	counter := func(name, unit, what string) metric.Int64Counter {
@@ -110,12 +114,12 @@ func (i *instruments) observe(m metric.Meter, l *Log) error {
 
 func (i *instruments) synced(f *flight, took time.Duration) {
 	ctx := context.Background()
-	i.syncs.Add(ctx, 1, i.lane)
-	i.syncTime.Record(ctx, took.Seconds(), i.lane)
-	i.batch.Record(ctx, int64(f.entries), i.lane)
-	i.entries.Add(ctx, int64(f.entries), i.lane)
-	i.rows.Add(ctx, int64(f.rows), i.lane)
-	i.bytes.Add(ctx, f.bytes, i.lane)
+	i.syncs.Add(ctx, 1, i.add...)
+	i.syncTime.Record(ctx, took.Seconds(), i.record...)
+	i.batch.Record(ctx, int64(f.entries), i.record...)
+	i.entries.Add(ctx, int64(f.entries), i.add...)
+	i.rows.Add(ctx, int64(f.rows), i.add...)
+	i.bytes.Add(ctx, f.bytes, i.add...)
 }
 
 func (i *instruments) duplicate(n int) {

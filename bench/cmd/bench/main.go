@@ -27,8 +27,11 @@ type flags struct {
 	Failover bool          `help:"Time from the kill of the active folder to the first publish of its standby, as processes of their own."`
 	Space    bool          `help:"Disk use of a log after releases; writes 10 GB, and is measured only when it is chosen."`
 	InFlight []int         `help:"Messages in flight of the ack measurement." default:"1,16,256"`
-	Rounds   int           `help:"Rounds of the ack, reopen and failover measurements." default:"5"`
-	For      time.Duration `help:"Length of one side of one round." default:"1s"`
+	Only     []string      `help:"Parts of the ack measurement: acks, open, ndjson, arrow; all of them by default."`
+	Side     string        `help:"One side of the ack measurement alone, without figures, for a profile." enum:",ours,bare,JetStream" default:""`
+	Turns    int           `help:"Rounds of the ack measurement, in which the sides take turns." default:"11"`
+	For      time.Duration `help:"Length of one turn of the ack measurement." default:"500ms"`
+	Rounds   int           `help:"Rounds of the reopen and failover measurements." default:"5"`
 	Rows     int           `help:"Rows of the pipeline measurement, and of the table of the failover." default:"500000"`
 	Profile  string        `help:"Write a CPU profile of the run to this file." placeholder:"FILE"`
 }
@@ -48,7 +51,7 @@ type part struct {
 func (f flags) parts() []part {
 	return []part{
 		{f.Ack, "ack", func(ctx context.Context, dir string) ([]bench.Figure, error) {
-			return bench.Acks(ctx, bench.AckConfig{Dir: dir, Rounds: f.Rounds, For: f.For, InFlight: f.InFlight, Progress: program.Progress})
+			return bench.Acks(ctx, bench.AckConfig{Dir: dir, Rounds: f.Turns, For: f.For, InFlight: f.InFlight, Only: f.Only, Side: f.Side, Progress: program.Progress})
 		}},
 		{f.Pipeline, "pipeline", func(ctx context.Context, dir string) ([]bench.Figure, error) {
 			return bench.Pipeline(ctx, bench.PipelineConfig{Dir: dir, Rows: f.Rows, Progress: program.Progress})
