@@ -271,6 +271,28 @@ func TestTableKeys(t *testing.T) {
 	require.Equal(t, "node_Airport.lance", TablePath("node:Airport"))
 }
 
+// FuzzRegistryRow puts one arbitrary definition in the place of a good one: it is refused or survives its own rows.
+func FuzzRegistryRow(f *testing.F) {
+	for _, r := range sample().registryRows() {
+		f.Add(r.location, r.metadata, r.key)
+		f.Add(r.location, strings.Replace(r.metadata, `"enrolled"`, `"references":[],"enrolled"`, 1), r.key)
+	}
+	f.Fuzz(func(t *testing.T, location, metadata, key string) {
+		s := sample()
+		for i := range s.registryRows() {
+			rows := s.registryRows()
+			rows[i].location, rows[i].metadata, rows[i].key = location, metadata, key
+			got, err := decode(s.Version, s.hotRows(), rows)
+			if err != nil {
+				continue
+			}
+			again, err := decode(s.Version, got.hotRows(), got.registryRows())
+			require.NoError(t, err)
+			require.Equal(t, got, again)
+		}
+	})
+}
+
 // FuzzHotRow feeds one arbitrary row into an otherwise good state: it is refused or survives its own rows.
 func FuzzHotRow(f *testing.F) {
 	for _, r := range sample().hotRows() {

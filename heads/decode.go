@@ -224,6 +224,9 @@ func (d *decoder) definition(r row) error {
 	if err := decodeMeta(r.metadata, &m); err != nil {
 		return err
 	}
+	if len(m.References) == 0 {
+		m.References = nil // an empty list is none
+	}
 	id := TableID(r.table.value)
 	if _, twice := d.defined[id]; twice {
 		return corrupt("met twice")
