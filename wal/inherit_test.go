@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -261,6 +262,7 @@ type inheritMonitor struct {
 	percent       int
 	rng           *rand.Rand
 	receipts      map[string]Receipt
+	mu            sync.Mutex
 	before, after int
 }
 
@@ -268,6 +270,8 @@ func (m *inheritMonitor) String() string { return "inherit monitor" }
 
 // MaybeError implements errorfs.Injector; it never injects an error.
 func (m *inheritMonitor) MaybeError(op errorfs.Op) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 		orderDirectory(m.t, m.mem, m.percent, op)
 		m.check(m.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: m.percent, RNG: m.rng}), op.Path)

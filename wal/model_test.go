@@ -3,10 +3,13 @@ package wal
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -18,6 +21,7 @@ type modelEntry struct {
 	first int // of its rows
 	rows  int
 	time  time.Time
+	inc   string // of the log that acknowledged it
 }
 
 // model is the log as a slice.
@@ -25,9 +29,11 @@ type model struct {
 	t        *rapid.T
 	mem      *vfs.MemFS
 	clock    *testClock
+	dir      string // of the log; a successor has another
 	log      *Log
 	cancel   func() error
 	entries  []modelEntry
+	past     []modelEntry // of logs that went before
 	released Seq
 	epoch    Epoch
 	next     int
@@ -35,11 +41,19 @@ type model struct {
 
 const modelWindow = time.Minute
 
+func (m *model) options(fs vfs.FS) Options {
+	opts := testOptions(fs)
+	opts.Dir, opts.Clock, opts.DedupeWindow, opts.memTableBytes = m.dir, m.clock.Now, modelWindow, 64<<10
+	return opts
+}
+
 func (m *model) open() {
-	opts := testOptions(m.mem)
-	opts.Clock, opts.DedupeWindow, opts.memTableBytes = m.clock.Now, modelWindow, 64<<10
-	l, err := Open(context.Background(), opts)
+	l, err := Open(context.Background(), m.options(m.mem))
 	require.NoError(m.t, err)
+	m.run(l)
+}
+
+func (m *model) run(l *Log) {
 	m.epoch++
 	require.NoError(m.t, l.Begin(m.epoch))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,17 +96,18 @@ func (m *model) append(t *rapid.T) {
 		}
 		require.Equal(t, want, a.receipt.Seq)
 		require.False(t, a.receipt.Duplicate)
-		s.entry.seq = a.receipt.Seq
+		s.entry.seq, s.entry.inc = a.receipt.Seq, m.log.Incarnation()
 		m.entries = append(m.entries, s.entry)
 	}
 }
 
 // retry sends an old message id again.
 func (m *model) retry(t *rapid.T) {
-	if len(m.entries) == 0 {
+	all := slices.Concat(m.past, m.entries)
+	if len(all) == 0 {
 		return
 	}
-	e := rapid.SampledFrom(m.entries).Draw(t, "retried")
+	e := rapid.SampledFrom(all).Draw(t, "retried")
 	if e.id == "" || m.clock.Now().Sub(e.time) >= modelWindow {
 		return
 	}
@@ -110,7 +125,7 @@ func (m *model) retry(t *rapid.T) {
 	}
 	require.NoError(t, a.err)
 	require.Equal(t, Receipt{
-		Incarnation: m.log.Incarnation(), Seq: e.seq, Epoch: e.seq.Epoch(), Rows: e.rows, Duplicate: true,
+		Incarnation: e.inc, Seq: e.seq, Epoch: e.seq.Epoch(), Rows: e.rows, Duplicate: true,
 	}, a.receipt)
 }
 
@@ -171,6 +186,63 @@ func (m *model) reopen(t *rapid.T) {
 	m.open()
 }
 
+// succeed closes the log for a successor in another directory, which inherits its message ids; the power may be cut at any write of that, and the import is
+// then made again.
+func (m *model) succeed(t *rapid.T) {
+	require.NoError(t, m.cancel())
+	old := m.dir
+	m.dir = fmt.Sprint("wal", m.epoch)
+	cut := &cutAt{mem: m.mem, left: rapid.IntRange(1, 60).Draw(t, "cut at write")}
+	l, err := m.heir(t, old, errorfs.Wrap(m.mem, cut))
+	require.NoError(t, err)
+	cut.mu.Lock()
+	clone := cut.clone
+	cut.left = 0 // none from here on
+	cut.mu.Unlock()
+	if clone != nil {
+		require.NoError(t, l.Close())
+		m.mem = clone
+		l, err = m.heir(t, old, m.mem)
+		require.NoError(t, err)
+	}
+	m.past, m.entries, m.released = append(m.past, m.entries...), nil, 0
+	m.run(l)
+}
+
+// heir opens the log in m's directory and lets it inherit from the one in old.
+func (m *model) heir(t *rapid.T, old string, fs vfs.FS) (*Log, error) {
+	from, err := OpenReadOnly(context.Background(), old, m.mem)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, from.Close()) }()
+	s, err := from.Status(context.Background())
+	require.NoError(t, err)
+	l, err := Open(context.Background(), m.options(fs))
+	require.NoError(t, err)
+	return l, l.Inherit(context.Background(), []Predecessor{{Incarnation: s.Incarnation, Through: s.SyncedThrough, Source: from}})
+}
+
+// cutAt is an injector that takes what a power cut before the n-th write would leave.
+type cutAt struct {
+	mem   *vfs.MemFS
+	mu    sync.Mutex
+	left  int
+	clone *vfs.MemFS
+}
+
+func (c *cutAt) String() string { return "cut" }
+
+// MaybeError implements errorfs.Injector; it never injects an error.
+func (c *cutAt) MaybeError(op errorfs.Op) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+		if c.left--; c.left == 0 {
+			c.clone = c.mem.CrashClone(vfs.CrashCloneCfg{})
+		}
+	}
+	return nil
+}
+
 func (m *model) check(t *rapid.T) {
 	s, err := m.log.Status(context.Background())
 	require.NoError(t, err)
@@ -185,12 +257,15 @@ func (m *model) check(t *rapid.T) {
 	require.Equal(t, [2]Seq{m.released, end}, [2]Seq{s.ReleasedThrough, s.SyncedThrough})
 	require.Equal(t, entries == 0, s.Bytes == 0)
 	require.True(t, s.Ready, s.Fault)
+	report, err := m.log.Verify(context.Background())
+	require.NoError(t, err)
+	require.True(t, report.OK(), "%v", report.Problems)
 }
 
 // TestModel runs random histories against a plain slice.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{t: rt, mem: vfs.NewCrashableMem(), clock: newTestClock()}
+		m := &model{t: rt, mem: vfs.NewCrashableMem(), dir: "wal", clock: newTestClock()}
 		m.open()
 		defer func() { require.NoError(rt, m.cancel()) }()
 		rt.Repeat(map[string]func(*rapid.T){
@@ -199,6 +274,7 @@ func TestModel(t *testing.T) {
 			"read":    m.read,
 			"release": m.release,
 			"reopen":  m.reopen,
+			"succeed": m.succeed,
 			"wait":    func(t *rapid.T) { m.clock.Add(time.Duration(rapid.IntRange(1, 50).Draw(t, "seconds")) * time.Second) },
 			"":        m.check,
 		})
