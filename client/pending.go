@@ -45,6 +45,7 @@ type Pending struct {
 	lane      int64 // the lane the message is sent to, -1 for whoever answers
 	told      int64 // the lane that a refusal has told last, -1 before the first
 	reroutes  int   // how often that was another one
+	splitting bool  // its parts are on their way: late replies to the whole say nothing any more
 
 	receipt Receipt
 	err     error
@@ -94,7 +95,7 @@ func (c *Client) message(ctx context.Context, p *Pending, data []byte) *nats.Msg
 func (p *Pending) attempt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.settled {
+	if p.settled || p.splitting {
 		return
 	}
 	p.attempts++
@@ -121,6 +122,9 @@ func (p *Pending) scheduleLocked(d time.Duration, f func()) {
 func (p *Pending) timeout() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.splitting {
+		return
+	}
 	p.uncertain = true
 	p.againLocked(nats.ErrTimeout, 0)
 }
@@ -226,6 +230,9 @@ const noResponders = "503"
 func (p *Pending) reply(msg *nats.Msg) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.splitting {
+		return
+	}
 	if len(msg.Data) == 0 && msg.Header.Get("Status") == noResponders {
 		cause := fmt.Errorf("%w (subject %s)", ErrNoOwner, p.msg.Subject)
 		p.sendToAny() // the lane may be no more
@@ -277,6 +284,7 @@ func (p *Pending) rerouteLocked(e *Error) {
 		if lane != e.Lanes[0] {
 			p.timer.Stop()
 			p.reroutes++
+			p.splitting = true
 			go p.split(e.Lanes)
 			return
 		}
