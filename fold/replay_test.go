@@ -132,6 +132,60 @@ func TestResumeKnowsWhatHasLanded(t *testing.T) {
 	require.Equal(t, []string{`node:T insert key_exists {"id":"other","value":1}`}, w.rejects())
 }
 
+// rival is another program that commits a row to a table right before each put of the folder's there. Reading the table's files takes a minute.
+type rival struct {
+	w     *world
+	table string
+	path  string
+	armed bool
+	won   int
+}
+
+func (r *rival) between(_ context.Context, c faultstore.Call) faultstore.Fault {
+	switch {
+	case !r.armed:
+	case faultstore.Under(r.path+"/_versions/", faultstore.PutIfAbsent)(c):
+		r.won++
+		r.w.foreign(r.table, false, map[string]int64{fmt.Sprint("theirs", r.won): 1})
+	case faultstore.Under(r.path+"/data/", faultstore.Get, faultstore.GetRange, faultstore.GetTail)(c):
+		r.w.clock.seconds.Add(60)
+	}
+	return faultstore.Fault{}
+}
+
+// TestStarvedTableIsTakenBack: another writer wins each try of a fold on a table. The table is suspended and says why, the other is published; a replay that the
+// same happens to leaves the dead letters as they are, and one after that catches up (report C112).
+func TestStarvedTableIsTakenBack(t *testing.T) {
+	w := damageable(t)
+	defer w.close()
+	w.write("node:T", upsert("kept", 1))
+	w.fold()
+	rival := &rival{w: w, table: "node:T", path: w.table("node:T").Path}
+	faulty := faultstore.New(w.store, rival.between)
+	w.claim(faulty)
+
+	rival.armed = true
+	w.write("node:T", upsert("kept", 2), insert("new", 3))
+	w.write("node:Other", upsert("goes on", 1))
+	w.fold()
+	require.Equal(t, heads.StateSuspended, w.table("node:T").Head.State)
+	require.Contains(t, w.table("node:T").Head.Hold.Reason, publisher.ErrStarved.Error())
+	require.Contains(t, w.scan("node:Other"), "goes on=1")
+	letters := w.rejects()
+	require.ElementsMatch(t, []string{`node:T upsert table_unavailable {"id":"kept","value":2}`, `node:T insert table_unavailable {"id":"new","value":3}`}, letters)
+
+	_, _, err := w.folder.resume(w.ctx, "node:T")
+	require.ErrorIs(t, err, publisher.ErrStarved)
+	rival.armed = false
+	w.claim(faulty)
+	require.Equal(t, letters, w.rejects())
+
+	_, _, err = w.folder.resume(w.ctx, "node:T")
+	require.NoError(t, err)
+	require.Empty(t, w.rejects())
+	require.Subset(t, w.scan("node:T"), []string{"kept=2", "new=3"})
+}
+
 // TestReplacedTableIsTakenBack: somebody overwrote the table. It is frozen, what it misses are dead letters, and resuming it continues on what is there.
 func TestReplacedTableIsTakenBack(t *testing.T) {
 	w := damageable(t)

@@ -97,7 +97,7 @@ func (c *committer) run(ctx context.Context) (Result, error) {
 		if attempt == c.o.MaxAttempts {
 			return Result{}, fmt.Errorf("%w: other writers were faster %d times", ErrConflict, attempt)
 		}
-		if err := pause(ctx, attempt, c.o.Clock().Sub(began)); err != nil {
+		if err := Backoff(ctx, attempt, c.o.Clock().Sub(began)); err != nil {
 			return Result{}, err
 		}
 		if latest, err = latest.Latest(ctx); err != nil {
@@ -205,9 +205,10 @@ func (c *committer) base(ctx context.Context) (*Table, error) {
 	return c.planned, nil
 }
 
-// pause waits a random part of a window that begins at four times the attempt's own duration and doubles with each attempt, as
-// the engine does.
-func pause(ctx context.Context, attempt int, took time.Duration) error {
+// Backoff waits after an attempt, counted from 1, that another writer has won: a random part of a window that begins at four times the
+// attempt's own duration and doubles with each attempt, as the engine does, up to five seconds. So writers of any speed come to find a gap that is as
+// long as their attempt. It returns ctx's error.
+func Backoff(ctx context.Context, attempt int, took time.Duration) error {
 	const longest = 5 * time.Second
 	window := min(max(took, time.Millisecond)<<min(attempt+1, 10), longest)
 	timer := time.NewTimer(rand.N(window))

@@ -171,7 +171,14 @@ func (p *Publisher) barrier(ctx context.Context, t heads.Table) (*lance.Table, e
 	if err := reaches(table, t.Head.Version); err != nil {
 		return nil, fmt.Errorf("publisher: barrier on %q: %w", t.Key, err)
 	}
-	if table, err = fence.Barrier(ctx, table, p.epoch, p.authority); err != nil {
+	w := p.newWait(t.Key)
+	table, err = fence.Barrier(ctx, table, p.epoch, func(ctx context.Context) error { // asked on each retry
+		if err := w.again(2); err != nil {
+			return w.starved(err)
+		}
+		return p.authority(ctx)
+	})
+	if err = w.starved(err); err != nil {
 		return nil, fmt.Errorf("publisher: barrier on %q: %w", t.Key, err)
 	}
 	p.step("barrier.%s.after", t.Key)

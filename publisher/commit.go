@@ -16,9 +16,6 @@ import (
 	"github.com/foldline/foldline/objstore"
 )
 
-// commitRounds bounds how often one table's commit is planned again.
-const commitRounds = 20
-
 // errLanded: the table holds the fold already.
 var errLanded = errors.New("publisher: fold has landed")
 
@@ -68,49 +65,61 @@ func holds(t *lance.Table, rec *record) bool { return t.MetadataValue(fence.Meta
 type starter func(*recordTable) (attempt, error)
 
 // commitTable commits one table's part of a fold at most once. A table that cannot take it is given up, which is no error here.
-func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable, start starter) (committed, error) {
+func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable, start starter) (c committed, err error) {
 	ctx, end := p.inst.span(ctx, "foldline.commit", attribute.String("table", t.key))
-	patience := p.o.Clock().Add(p.o.SuspendAfter)
+	defer func() { end(errors.Join(err, c.givenUp)) }()
+	w := p.newWait(t.key)
 	a, err := start(t)
-	for round := 1; ; round++ {
-		var c committed
+	for {
+		began := w.next()
 		if err == nil {
-			c, err = p.try(ctx, rec, t, a)
+			c, err = p.try(ctx, rec, t, a, w)
 		}
-		switch {
-		case err == nil:
-			end(nil)
+		if err == nil {
 			return c, nil
+		}
+		w.failed()
+		switch {
 		case errors.Is(err, errLanded):
-			c, err = p.locate(ctx, rec, t)
-			end(err)
-			return c, err
-		case Unavailable(err), transient(err) && t.key != heads.RejectsKey && !p.o.Clock().Before(patience):
-			end(err)
+			return p.locate(ctx, rec, t)
+		case Unavailable(err):
 			return p.giveUp(ctx, rec, t, err), nil
-		case again(err) && round < commitRounds, transient(err) && t.key != heads.RejectsKey:
-		default:
-			err = fmt.Errorf("commit table %q, attempt %d: %w", t.key, round, err)
-			end(err)
-			return committed{}, err
+		case w.over(err):
+			return p.settle(ctx, rec, t, w.starved(err))
+		case !w.worth(err):
+			return committed{}, fmt.Errorf("commit table %q, attempt %d: %w", t.key, w.tries, err)
 		}
 		if transient(err) {
 			if down := p.storeIsDown(ctx, rec); down != nil {
-				err = fmt.Errorf("commit table %q: %w", t.key, errors.Join(err, down))
-				end(err)
-				return committed{}, err
+				return committed{}, fmt.Errorf("commit table %q: %w", t.key, errors.Join(err, down))
 			}
 		}
 		p.inst.conflicts.Add(ctx, 1)
 		p.o.Logger.InfoContext(ctx, "table commit is planned again", "table", t.key, "fold", rec.fold, "error", err)
-		if err = p.pause(ctx, round); err != nil {
+		if err = lance.Backoff(ctx, w.tries, p.o.Clock().Sub(began)); err != nil {
 			continue
 		}
 		var latest *lance.Table
-		if latest, err = lance.Open(ctx, p.o.Store, heads.Join(p.o.Root, t.path)); err == nil {
+		if latest, err = p.newestOf(ctx, t.path); err == nil {
 			a, err = p.replan(ctx, rec, t, latest)
 		}
 	}
+}
+
+// settle gives a table up whose wait is over, unless the newest version holds the fold: the outcome of an attempt may be unknown (X3). When that cannot be read
+// either, the table is given up all the same: a fold that has landed there unseen is found when the table is taken back.
+func (p *Publisher) settle(ctx context.Context, rec *record, t *recordTable, why error) (committed, error) {
+	latest, err := p.newestOf(ctx, t.path)
+	if err == nil {
+		var done bool
+		if done, err = p.landed(ctx, rec, t, latest); done {
+			return p.locate(ctx, rec, t)
+		}
+	}
+	if ctx.Err() != nil {
+		return committed{}, ctx.Err()
+	}
+	return p.giveUp(ctx, rec, t, errors.Join(why, err)), nil
 }
 
 // again tells errors after which the commit is planned anew on the newest version: a rival won, what it did is gone, or whether ours
@@ -146,7 +155,7 @@ func (p *Publisher) storeIsDown(ctx context.Context, rec *record) error {
 }
 
 // try makes one commit call.
-func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a attempt) (committed, error) {
+func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a attempt, w *wait) (committed, error) {
 	metadata, err := p.metadata(rec, t.id, a.amendment)
 	if err != nil {
 		return committed{}, err
@@ -161,6 +170,9 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 		Check: func(ctx context.Context, x lance.Attempt) error {
 			if holds(x.Latest, rec) {
 				return errLanded
+			}
+			if err := w.again(x.Number); err != nil {
+				return err
 			}
 			if err := fence.Covers(x.Ours, x.Latest.Schema()); err != nil {
 				return fmt.Errorf("%w: %w", lance.ErrIncompatible, err)

@@ -24,6 +24,8 @@ var (
 	ErrLanesChanging = errors.New("publisher: the lane count changes")
 	// ErrUnknownOutcome: whether the commit landed could not be told. Claim again.
 	ErrUnknownOutcome = errors.New("publisher: unknown outcome")
+	// ErrStarved: other writers were faster than every attempt on a table. Ask them to stop, or to leave gaps; try again.
+	ErrStarved = errors.New("publisher: other writers were faster than each attempt")
 	// ErrCorrupt: a record, or what it names, is damaged or gone. Stop and alert.
 	ErrCorrupt = errors.New("publisher: corrupt")
 	// ErrFormat: an object of another format number. Class invalid: use the program that wrote it.

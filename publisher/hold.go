@@ -13,12 +13,12 @@ import (
 )
 
 // Unavailable tells errors after which a table cannot be used, now or by trying again: it was overwritten or restored, lost its key, is damaged,
-// gone, or uses what we do not know. Damage to the graph's own objects is none of them: then everything stops.
+// gone, uses what we do not know, or is changed faster than we can. Damage to the graph's own objects is none of them: then everything stops.
 func Unavailable(err error) bool {
 	if errors.Is(err, ErrCorrupt) || errors.Is(err, heads.ErrCorrupt) {
 		return false
 	}
-	for _, class := range []error{lance.ErrIncompatible, lance.ErrNotFound, lance.ErrUnsupported, lance.ErrCorrupt, fence.ErrNotCovered,
+	for _, class := range []error{ErrStarved, lance.ErrIncompatible, lance.ErrNotFound, lance.ErrUnsupported, lance.ErrCorrupt, fence.ErrNotCovered,
 		heads.ErrOtherVersion, objstore.ErrNotFound, objstore.ErrRange} {
 		if errors.Is(err, class) {
 			return true

@@ -88,6 +88,7 @@ func (m *manifest) commit(ctx context.Context, hint *heads.Snapshot, c change) (
 		if landed(parent, c.id) {
 			return parent, nil
 		}
+		began := m.o.Clock()
 		state, err := m.attempt(ctx, parent, c)
 		switch {
 		case err == nil:
@@ -102,7 +103,7 @@ func (m *manifest) commit(ctx context.Context, hint *heads.Snapshot, c change) (
 			return nil, errors.Join(unknown, err)
 		}
 		parent, hinted = nil, false
-		if err := m.pause(ctx, attempt); err != nil {
+		if err := lance.Backoff(ctx, attempt, m.o.Clock().Sub(began)); err != nil {
 			return nil, errors.Join(unknown, err)
 		}
 	}
@@ -120,23 +121,6 @@ func landed(s *heads.Snapshot, id string) bool {
 		}
 	}
 	return false
-}
-
-// pause waits a little, and longer with every attempt, so that racing writers do not meet again at once.
-func (m *manifest) pause(ctx context.Context, attempt int) error {
-	var b [1]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return err
-	}
-	wait := time.Duration(int(b[0])*min(attempt, 10)) * 40 * time.Microsecond
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // attempt tries c on one parent.

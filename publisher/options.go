@@ -27,7 +27,8 @@ type Options struct {
 	Meter  metric.Meter
 	Tracer trace.Tracer
 	Clock  func() time.Time // nil = time.Now
-	// SuspendAfter is how long a table that cannot be committed may hold up a fold before its rows become rejects. 0 = 30 s.
+	// SuspendAfter is how long a table that cannot be committed, or takes no barrier, may hold up the others before it is suspended and its rows become
+	// rejects. 0 = 30 s.
 	SuspendAfter time.Duration
 	// Retention of manifest versions; it matters to the folder alone.
 	Retention Retention

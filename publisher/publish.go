@@ -77,6 +77,9 @@ func (p *Publisher) complete(ctx context.Context, rec *record, given map[heads.T
 	if err != nil {
 		return nil, err
 	}
+	if err := p.keepLetters(ctx, rec, results); err != nil {
+		return nil, err
+	}
 	rejects, count, err := p.commitRejects(ctx, rec, results, start)
 	if err != nil {
 		return nil, err

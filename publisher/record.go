@@ -50,6 +50,9 @@ func (t *recordTable) update() *lance.Update { return t.tx.Op.(*lance.Update) }
 // recordName is the name of a fold's record: what tables carry as foldline.fold.
 func recordName(fold, epoch uint64) string { return fmt.Sprintf("%020d-%010d", fold, epoch) }
 
+// replay tells a fold of dead letters: it takes nothing from lanes.
+func (r *record) replay() bool { return len(r.cut) == 0 }
+
 func (r *record) name() string { return recordName(r.fold, r.epoch) }
 
 var recordNamePattern = regexp.MustCompile(`^([0-9]{20})-([0-9]{10,20})$`)

@@ -24,6 +24,24 @@ func (p *Publisher) giveUp(ctx context.Context, rec *record, t *recordTable, why
 	return committed{id: t.id, headVersion: t.headVersion, state: heldState(why), givenUp: why}
 }
 
+// keepLetters ends a replay whose table is given up, before the dead letters are touched: they stay as they are. As rejects of this fold they would come
+// behind younger ones in the next replay. Once the dead letters hold the fold there is nothing to keep.
+func (p *Publisher) keepLetters(ctx context.Context, rec *record, results []committed) error {
+	given := slices.IndexFunc(results, func(c committed) bool { return c.givenUp != nil })
+	if given < 0 || !rec.replay() {
+		return nil
+	}
+	head, ok := p.snap.Table(heads.RejectsKey)
+	if !ok {
+		return fmt.Errorf("%w: no dead letters", heads.ErrCorrupt)
+	}
+	rejects, err := p.newestOf(ctx, head.Path)
+	if err != nil || holds(rejects, rec) {
+		return err
+	}
+	return fmt.Errorf("replay into table %q: %w", rec.tables[given].key, results[given].givenUp)
+}
+
 // unavailableRows turns all rows and deletes that the record has for a table into rejects.
 func (p *Publisher) unavailableRows(ctx context.Context, rec *record, t *recordTable, why error) ([]Reject, error) {
 	registered, ok := p.snap.TableByID(t.id)
