@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,7 @@ type Folder struct {
 	trigger   chan struct{}
 	tasks     chan task
 	stopped   chan struct{} // closed when Run has returned
+	lastTurn  atomic.Pointer[turnEnd]
 
 	// tables are the versions opened last, by table id; a hint that the head row judges before each use.
 	mu     sync.Mutex

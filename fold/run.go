@@ -35,6 +35,7 @@ func (f *Folder) Run(ctx context.Context) error {
 		f.runTasks(ctx)
 		started := time.Now()
 		report, err := f.turn(ctx)
+		f.turnEnded(err)
 		lanes.log(ctx, f, report.Lanes)
 		if err != nil {
 			if err = f.recover(ctx, err, wait.NextBackOff()); err != nil {

@@ -90,15 +90,15 @@ func (f *folder) administer(ctx context.Context, verb string, r envelope.AdminRe
 			}
 		}
 	case envelope.AdminAdopt:
-		_, err = f.folder.Adopt(ctx, r.Table)
+		_, err = f.folder.Load().Adopt(ctx, r.Table)
 	case envelope.AdminPause:
-		_, err = f.folder.Pause(ctx, r.Table, r.Reason, time.Duration(r.ForMs)*time.Millisecond)
+		_, err = f.folder.Load().Pause(ctx, r.Table, r.Reason, time.Duration(r.ForMs)*time.Millisecond)
 	case envelope.AdminResume:
-		_, replayed, err = f.folder.Resume(ctx, r.Table)
+		_, replayed, err = f.folder.Load().Resume(ctx, r.Table)
 	case envelope.AdminLanes:
-		_, err = f.folder.ChangeLanes(ctx, r.Lanes)
+		_, err = f.folder.Load().ChangeLanes(ctx, r.Lanes)
 	case envelope.AdminReplay:
-		replayed, err = f.folder.Replay(ctx, r.Table, fold.Selection{IDs: r.IDs})
+		replayed, err = f.folder.Load().Replay(ctx, r.Table, fold.Selection{IDs: r.IDs})
 	default:
 		err = &envelope.Error{Class: envelope.ClassInvalid, Code: envelope.CodeBadRequest, Row: envelope.NoRow, Reason: "unknown verb " + verb}
 	}

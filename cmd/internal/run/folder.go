@@ -54,8 +54,8 @@ func Folder(ctx context.Context, cfg Config, deps Deps) error {
 // folder is a fold.Folder with what it needs around it.
 type folder struct {
 	*parts
-	folder *fold.Folder
-	index  *keyindex.Index // nil without a directory for it
+	folder atomic.Pointer[fold.Folder] // nil while it stands by
+	index  *keyindex.Index             // nil without a directory for it
 	// standby keeps the index warm until this process is the folder; nil when it never had to wait, or has no index.
 	standby *standby
 	// known is the newest graph commit that was announced, publishedAt when the last one was made here; nil before the first.
@@ -115,14 +115,14 @@ func (f *folder) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("folder: %w", err)
 	}
-	f.folder = folder
+	f.folder.Store(folder)
 	return nil
 }
 
 // run folds, and answers operators meanwhile.
 func (f *folder) run(ctx context.Context) error {
 	s := newStage(ctx)
-	s.run("fold", f.folder.Run)
+	s.run("fold", f.folder.Load().Run)
 	s.run("administration", f.serveAdmin)
 	return s.wait()
 }
@@ -138,10 +138,15 @@ func (f *folder) close() error {
 	return err
 }
 
-// ready holds for the active folder and for a standby alike, as long as the graph can be read.
+// ready holds for the active folder and for a standby alike, as long as the graph can be read, and for the active one as long as it gets round.
 func (f *folder) ready(ctx context.Context) error {
-	_, err := heads.Current(ctx, f.store, graphRoot)
-	return err
+	if _, err := heads.Current(ctx, f.store, graphRoot); err != nil {
+		return err
+	}
+	if folder := f.folder.Load(); folder != nil {
+		return folder.Ready()
+	}
+	return nil
 }
 
 // owner names this process to people.
