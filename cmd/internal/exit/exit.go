@@ -68,7 +68,7 @@ var classes = []struct {
 	}},
 	{Busy, "try again later", []error{
 		envelope.ErrBusy, wal.ErrBusy, wal.ErrLocked, wal.ErrUnavailable, wal.ErrNotReady, publisher.ErrLanesChanging, objstore.ErrBusy, run.ErrInUse,
-		run.ErrStopLimit, run.ErrUnreachable, run.ErrAddressInUse, run.ErrNoFolder, lease.ErrUnavailable, client.ErrNoOwner,
+		run.ErrStopLimit, publisher.ErrStarved, run.ErrUnreachable, run.ErrAddressInUse, run.ErrNoFolder, lease.ErrUnavailable, client.ErrNoOwner,
 	}},
 	{Conflict, "look at what is there (foldline heads) and decide again", []error{
 		envelope.ErrConflict, publisher.ErrConflict, publisher.ErrIncarnation, lance.ErrConflict, lance.ErrExists, objstore.ErrExists,

@@ -35,6 +35,7 @@ func TestCode(t *testing.T) {
 		{&feed.RowError{Name: "f", Line: 1, Err: refusal}, Invalid},
 		{publisher.ErrConflict, Conflict},
 		{publisher.ErrFenced, Fenced},
+		{publisher.ErrStarved, Busy},
 		{&wal.BusyError{}, Busy},
 		{run.ErrInUse, Busy},
 		{&wal.CorruptError{Err: errors.New("x")}, Corrupt},

@@ -158,7 +158,7 @@ func adminError(err error) *envelope.Error {
 		sentinels []error
 	}{
 		{envelope.ClassFenced, envelope.CodeFenced, []error{publisher.ErrFenced}},
-		{envelope.ClassBusy, envelope.CodeNotReady, []error{fold.ErrStopped, publisher.ErrUsedUp}},
+		{envelope.ClassBusy, envelope.CodeNotReady, []error{fold.ErrStopped, publisher.ErrUsedUp, publisher.ErrStarved}},
 		{envelope.ClassCorrupt, envelope.CodeUnusableTable, []error{publisher.ErrCorrupt, heads.ErrCorrupt, heads.ErrOtherVersion, lance.ErrCorrupt, lance.ErrNotFound}},
 		{envelope.ClassConflict, envelope.CodeRefused, []error{publisher.ErrConflict, lance.ErrIncompatible}},
 		{envelope.ClassInvalid, envelope.CodeUnknownTable, []error{heads.ErrNotFound}},
