@@ -17,7 +17,7 @@ import (
 func TestReopenAndSpace(t *testing.T) {
 	figures, err := Reopen(t.Context(), ReopenConfig{Dir: t.TempDir(), Rows: 20_000, Rounds: 1})
 	require.NoError(t, err)
-	require.Len(t, figures, 2)
+	require.Len(t, figures, 4)
 	for _, f := range figures {
 		require.Positive(t, f.Ours)
 		require.Positive(t, *f.Peer)

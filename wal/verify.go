@@ -155,16 +155,14 @@ func (l *Log) verifyWindow(w *windowCheck) error {
 	return nil
 }
 
-// windowFloor is the first sequence of the oldest own group that can be read, 0 when there is none.
+// windowFloor is the first sequence of the oldest own group that can be read, 0 when there is none. What cannot be read is told by the check of the groups.
 func (l *Log) windowFloor() (floor Seq) {
 	err := l.scan(kindDedupe, func(key, data []byte) error {
-		n, err := keyNumber(kindDedupe, key)
-		if err != nil {
-			return nil
-		}
-		if g, err := scanStored(storedKey{kindDedupe, n}, data, func(*rawRecord) {}); err == nil {
-			floor = g.first
-			return errEnough
+		if n, err := keyNumber(kindDedupe, key); err == nil {
+			if g, err := scanStored(storedKey{kindDedupe, n}, data, func(*rawRecord) {}); err == nil {
+				floor = g.first
+				return errEnough
+			}
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -59,10 +60,14 @@ func TestReportC161MetricsStayBounded(t *testing.T) {
 		o.Meter = metric.NewMeterProvider(metric.WithReader(reader)).Meter("ingest")
 	}})
 	send := func(i int) {
-		l.refusal(message(fmt.Sprintf("node:T%d", i), `{"id":"a"}`))
-		l.refusal(message("node:Airport", fmt.Sprintf(`{"id":"a","name":"x","field%d":1}`, i)))
-		l.refusal(message("node:Airport", fmt.Sprintf(`{"id":"a","name":"x","n":"text %d"}`, i)))
-		l.refusal(message("node:Airport", fmt.Sprintf(`{"id":%d`, i)))
+		for _, m := range []*nats.Msg{
+			message(fmt.Sprintf("node:T%d", i), `{"id":"a"}`),
+			message("node:Airport", fmt.Sprintf(`{"id":"a","name":"x","field%d":1}`, i)),
+			message("node:Airport", fmt.Sprintf(`{"id":"a","name":"x","n":"text %d"}`, i)),
+			message("node:Airport", fmt.Sprintf(`{"id":"%d"`, i)),
+		} {
+			require.NotEmpty(t, l.refusal(m).Code)
+		}
 		l.ack(message("node:Airport", fmt.Sprintf(`{"id":"id-%d","name":"x"}`, i), envelope.HeaderMsgID, fmt.Sprint("m", i)))
 	}
 	count := func() (n int) {
