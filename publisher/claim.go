@@ -41,6 +41,22 @@ func (p *Publisher) claim(ctx context.Context, owner string) error {
 		return err
 	}
 	p.step("claim.after")
+	if err := p.takeOver(ctx); err != nil {
+		return p.orFenced(ctx, err)
+	}
+	return nil
+}
+
+// orFenced is err, unless another folder owns the graph: what it has removed behind its publishes is no damage.
+func (p *Publisher) orFenced(ctx context.Context, err error) error {
+	if stale := p.authority(ctx); errors.Is(stale, fence.ErrFenced) {
+		return stale
+	}
+	return err
+}
+
+// takeOver puts the barriers and completes what an earlier owner had begun.
+func (p *Publisher) takeOver(ctx context.Context) error {
 	tables, err := p.barriers(ctx)
 	if err != nil {
 		return err

@@ -17,11 +17,15 @@ import (
 
 // holdAt makes a store that holds its k-th write up until release is closed. held is closed when it is reached.
 func holdAt(inner objstore.Store, k int) (store objstore.Store, held, release chan struct{}) {
+	return holdCall(inner, k, faultstore.Ops(faultstore.Writes()...))
+}
+
+// holdCall is holdAt for the k-th of the calls that count.
+func holdCall(inner objstore.Store, k int, counts func(faultstore.Call) bool) (store objstore.Store, held, release chan struct{}) {
 	held, release = make(chan struct{}), make(chan struct{})
 	var n atomic.Int64
-	isWrite := faultstore.Ops(faultstore.Writes()...)
 	return faultstore.New(inner, func(_ context.Context, c faultstore.Call) faultstore.Fault {
-		if isWrite(c) && n.Add(1) == int64(k) {
+		if counts(c) && n.Add(1) == int64(k) {
 			close(held)
 			<-release
 		}
@@ -60,6 +64,53 @@ func TestRaceR5StaleFolderAtEveryWrite(t *testing.T) {
 		if errors.Is(err, ErrFenced) {
 			fenced++
 			require.Equal(t, before.Fold, after.Fold)
+		}
+	}
+}
+
+// TestRaceR5StaleClaimAtEveryCall stops a folder that claims, with a fold to complete, before each of its calls of the store in turn, reads too; a successor
+// completes that fold, folds on until its record is gone, and the stale one goes on: what it misses then is no damage, it is fenced.
+func TestRaceR5StaleClaimAtEveryCall(t *testing.T) {
+	ctx := context.Background()
+	begun, log := begunGraph(t)
+	for k := 1; ; k++ {
+		store := clone(t, begun)
+		slow, held, release := holdCall(store, k, func(faultstore.Call) bool { return true })
+		done := make(chan error, 1)
+		go func() {
+			_, err := Claim(ctx, options(slow), "stale")
+			done <- err
+		}()
+		select {
+		case <-held:
+		case err := <-done:
+			require.NoError(t, err)
+			require.Greater(t, k, 20)
+			return
+		}
+		p, err := Claim(ctx, options(store), "successor")
+		require.NoError(t, err)
+		require.NoError(t, foldRest(ctx, p, log))
+		require.NoError(t, p.Tidy(ctx))
+		close(release)
+		if err := <-done; err != nil {
+			require.ErrorIs(t, err, ErrFenced, "stopped at call %d", k)
+		}
+		require.NoError(t, wholeModel(log).check(ctx, store, log), "stopped at call %d", k)
+	}
+}
+
+// begunGraph is a graph whose folder died before the publish of a fold that its tables hold.
+func begunGraph(t *testing.T) (objstore.Store, []entry) {
+	ctx := context.Background()
+	first, log := crashGraph(t)
+	for k := 1; ; k++ {
+		store := clone(t, first)
+		cut, hit := cutOff(store, k, false)
+		_ = resumeOn(ctx, cut, log)
+		require.True(t, hit(), "no death leaves a fold to complete")
+		if p, err := Claim(ctx, options(clone(t, store)), "look"); err == nil && p.Recovered() != nil {
+			return store, log
 		}
 	}
 }
