@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -36,12 +37,13 @@ type graph struct {
 	tables  int
 	touched int
 	depth   int // publishes so far
-	now     time.Time
+	now     atomic.Int64 // milliseconds; tables are committed at once
 }
 
 // newGraph makes a graph whose retention is by count alone, so that runs repeat: its clock goes a millisecond a reading.
 func newGraph(ctx context.Context, store objstore.Store, tables, touched int, keep uint64) (*graph, error) {
-	g := &graph{store: store, tables: tables, touched: min(touched, tables), now: time.UnixMilli(1 << 40)}
+	g := &graph{store: store, tables: tables, touched: min(touched, tables)}
+	g.now.Store(1 << 40)
 	o := publisher.Options{Store: store, Root: graphRoot, Clock: g.clock,
 		Retention: publisher.Retention{MinVersions: min(keep, 64), MaxVersions: keep, MaxAge: 1 << 62}}
 	if _, err := publisher.Init(ctx, o, publisher.InitSpec{Graph: "bench"}); err != nil {
@@ -67,8 +69,7 @@ func newGraph(ctx context.Context, store objstore.Store, tables, touched int, ke
 func tableKey(i int) string { return fmt.Sprintf("node:T%05d", i) }
 
 func (g *graph) clock() time.Time {
-	g.now = g.now.Add(time.Millisecond)
-	return g.now
+	return time.UnixMilli(g.now.Add(1))
 }
 
 // plan prepares a fold of one entry that replaces the row of each of the next tables in turn.

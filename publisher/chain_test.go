@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // lineage is a graph whose folders die at some object put and are followed by others, with readers in between.
 type lineage struct {
 	store objstore.Store
-	now   time.Time
+	now   *atomic.Int64 // nanoseconds; barriers ask the clock at once
 	log   []entry
 	r     Retention
 	p     *Publisher
@@ -31,7 +32,7 @@ func (c *lineage) claim(k int, after bool) error {
 	if k > 0 {
 		o.Store, _ = cutOff(c.store, k, after)
 	}
-	o.Clock = func() time.Time { c.now = c.now.Add(time.Millisecond); return c.now }
+	o.Clock = func() time.Time { return time.Unix(0, c.now.Add(int64(time.Millisecond))) }
 	o.Retention = c.r
 	p, err := Claim(context.Background(), o, fmt.Sprint("folder of ", k))
 	if err == nil {
@@ -116,8 +117,9 @@ func (c *lineage) read(version uint64) error {
 func TestChainThroughCrashes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		keep := rapid.Uint64Range(2, 40).Draw(rt, "keep")
-		c := &lineage{store: objstore.NewMemory(), now: time.Now(), r: Retention{MinVersions: keep, MaxVersions: keep + rapid.Uint64Range(0, 20).Draw(rt, "more"),
+		c := &lineage{store: objstore.NewMemory(), now: new(atomic.Int64), r: Retention{MinVersions: keep, MaxVersions: keep + rapid.Uint64Range(0, 20).Draw(rt, "more"),
 			MaxAge: time.Duration(rapid.IntRange(1, 2000).Draw(rt, "age")) * time.Millisecond}, journal: map[uint64]heads.GraphCommit{}}
+		c.now.Store(time.Now().UnixNano())
 		newGraph(t, c.store)
 		for range rapid.IntRange(1, 4).Draw(rt, "folders") {
 			n := rapid.IntRange(1, 40).Draw(rt, "folds")
@@ -139,7 +141,7 @@ func TestChainThroughCrashes(t *testing.T) {
 
 // TestCrashAtEveryWriteOfMoveAndPrune kills the folder at every write around a move that merges and a prune, before and after, and reads what is left.
 func TestCrashAtEveryWriteOfMoveAndPrune(t *testing.T) {
-	first := &lineage{store: objstore.NewMemory(), now: time.Now(), r: Retention{MinVersions: 4, MaxVersions: 4}, journal: map[uint64]heads.GraphCommit{}}
+	first := &lineage{store: objstore.NewMemory(), now: new(atomic.Int64), r: Retention{MinVersions: 4, MaxVersions: 4}, journal: map[uint64]heads.GraphCommit{}}
 	newGraph(t, first.store)
 	require.NoError(t, first.claim(0, false))
 	for len(openHistory(t, first.store).Fragments()) < mergeBehind+mergeFanout || len(first.p.snap.Journal) < 2*journalKeep-1 {
