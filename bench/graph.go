@@ -36,7 +36,7 @@ type graph struct {
 	p       *publisher.Publisher
 	tables  int
 	touched int
-	depth   int // publishes so far
+	depth   int          // publishes so far
 	now     atomic.Int64 // milliseconds; tables are committed at once
 }
 
