@@ -290,22 +290,36 @@ func (l *Log) enqueue(all []pending) (n int, err error) {
 		}
 		p.held = true
 		p.call.left.Add(1)
-		q.entries++
-		q.bytes += p.bytes
-		q.waiting = append(q.waiting, p)
+		q.addLocked(p)
 	}
 	return n, nil
 }
 
-func (l *Log) admitLocked(p *pending, unreleased int64) error {
-	q := &l.queue
+func (q *queue) addLocked(p *pending) {
+	q.entries++
+	q.bytes += p.bytes
+	q.waiting = append(q.waiting, p)
+}
+
+// servingLocked is nil while the log takes questions, sealed or not.
+func (l *Log) servingLocked() error {
 	switch {
 	case l.closed.Load():
 		return ErrClosed
 	case l.fault.get() != nil:
 		return l.fault.get()
-	case q.stopped || l.epoch.Load() == 0:
+	case l.queue.stopped || l.epoch.Load() == 0:
 		return ErrNotReady
+	}
+	return nil
+}
+
+func (l *Log) admitLocked(p *pending, unreleased int64) error {
+	q := &l.queue
+	if err := l.servingLocked(); err != nil {
+		return err
+	}
+	switch {
 	case q.sealed && !p.entry.Known:
 		return ErrSealed
 	case q.entries+1 > l.opts.MaxInFlightEntries:

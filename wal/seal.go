@@ -41,18 +41,11 @@ func (l *Log) enqueueSeal(done func(first int, results []Result)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sealed = true
-	switch {
-	case l.closed.Load():
-		return ErrClosed
-	case l.fault.get() != nil:
-		return l.fault.get()
-	case q.stopped || l.epoch.Load() == 0:
-		return ErrNotReady
+	if err := l.servingLocked(); err != nil {
+		return err
 	}
 	call.left.Store(1)
-	q.entries++
-	q.bytes += p.bytes
-	q.waiting = append(q.waiting, p)
+	q.addLocked(p)
 	select {
 	case q.wake <- struct{}{}:
 	default:
