@@ -15,20 +15,23 @@ type admin struct {
 	JSON    bool          `help:"The folder's reply as one JSON object."`
 }
 
+func (a admin) check() error {
+	if a.Timeout <= 0 {
+		return usage("--timeout must be positive")
+	}
+	return nil
+}
+
 // ask sends a request to the folder of the graph.
 func (a admin) ask(ctx context.Context, e *env, verb string, request envelope.AdminRequest) (envelope.AdminReply, error) {
-	if a.Timeout <= 0 {
-		return envelope.AdminReply{}, usage("--timeout must be positive")
+	if err := a.check(); err != nil {
+		return envelope.AdminReply{}, err
 	}
 	_, s, err := e.graph(ctx)
 	if err != nil {
 		return envelope.AdminReply{}, err
 	}
-	subjects, err := envelope.NewSubjects(e.cfg.Prefix, s.Graph)
-	if err != nil {
-		return envelope.AdminReply{}, err
-	}
-	nc, err := e.connect(ctx)
+	nc, subjects, err := e.dial(ctx, s.Graph)
 	if err != nil {
 		return envelope.AdminReply{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/internal/telemetry"
 	"github.com/foldline/foldline/objstore"
 )
@@ -45,6 +46,16 @@ func (e *env) connect(ctx context.Context) (*nats.Conn, error) {
 	c.URL = cmp.Or(c.URL, e.data.ServerURL(), nats.DefaultURL)
 	nc, err := run.Connect(c, "foldline", t.Logger)
 	return nc, errors.Join(err, shutdown(ctx))
+}
+
+// dial is connect with the subjects of a graph.
+func (e *env) dial(ctx context.Context, graph string) (*nats.Conn, envelope.Subjects, error) {
+	subjects, err := envelope.NewSubjects(e.cfg.Prefix, graph)
+	if err != nil {
+		return nil, subjects, err
+	}
+	nc, err := e.connect(ctx)
+	return nc, subjects, err
 }
 
 // telemetry of the tool: warnings only, unless the settings ask for more.

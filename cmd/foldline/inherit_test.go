@@ -5,10 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/internal/envelope"
 )
 
@@ -57,18 +55,5 @@ func requireAnswer(t *testing.T, first, got envelope.Receipt, reached bool) {
 // sendOnce sends one message, always the same, and gives its receipt when it is visible.
 func sendOnce(t *testing.T, data string) envelope.Receipt {
 	t.Helper()
-	nc, err := nats.Connect(run.DataDir(data).ServerURL())
-	require.NoError(t, err)
-	defer nc.Close()
-	msg := nats.NewMsg("foldline.demo.write.node:T")
-	msg.Header.Set(envelope.HeaderMsgID, "order-17")
-	msg.Header.Set(envelope.HeaderAck, "visible")
-	msg.Data = []byte(`{"id":"b","n":2}`)
-	reply, err := nc.RequestMsgWithContext(t.Context(), msg)
-	require.NoError(t, err)
-	require.Empty(t, reply.Header.Get(envelope.HeaderServiceError), "%s", reply.Data)
-	r, err := envelope.DecodeReceipt(reply.Data)
-	require.NoError(t, err)
-	require.Equal(t, envelope.StateVisible, r.State)
-	return r
+	return askVisible(t, data, "node:T", `{"id":"b","n":2}`, envelope.HeaderMsgID, "order-17")
 }

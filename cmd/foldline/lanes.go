@@ -7,7 +7,6 @@ import (
 
 	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
-	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/objstore"
 )
 
@@ -27,8 +26,8 @@ type lanesView struct {
 
 // Run changes the lane count of a running line, or goes on waiting for a change that an earlier call has begun.
 func (c *lanesCmd) Run(ctx context.Context, e *env) error {
-	if c.Timeout <= 0 {
-		return usage("--timeout must be positive")
+	if err := c.check(); err != nil {
+		return err
 	}
 	store, s, err := e.graph(ctx)
 	if err != nil {
@@ -52,11 +51,7 @@ func (c *lanesCmd) Run(ctx context.Context, e *env) error {
 }
 
 func (c *lanesCmd) change(ctx context.Context, e *env, store objstore.Store, graph string) (*heads.Snapshot, error) {
-	subjects, err := envelope.NewSubjects(e.cfg.Prefix, graph)
-	if err != nil {
-		return nil, err
-	}
-	nc, err := e.connect(ctx)
+	nc, subjects, err := e.dial(ctx, graph)
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,8 @@ func TestReferences(t *testing.T) {
 	require.Contains(t, ok(t, line("scan", "edge:Knows")...), `"dst":"b"`)
 }
 
-// askVisible sends one message and waits until it is visible.
-func askVisible(t *testing.T, data, table, body string) envelope.Receipt {
+// askVisible sends one message, with headers in pairs, and gives its receipt when it is visible.
+func askVisible(t *testing.T, data, table, body string, headers ...string) envelope.Receipt {
 	t.Helper()
 	nc, err := nats.Connect(run.DataDir(data).ServerURL())
 	require.NoError(t, err)
@@ -44,10 +44,15 @@ func askVisible(t *testing.T, data, table, body string) envelope.Receipt {
 	m := nats.NewMsg("foldline.demo.write." + table)
 	m.Data = []byte(body)
 	m.Header.Set(envelope.HeaderAck, envelope.AckVisible)
+	for i := 0; i < len(headers); i += 2 {
+		m.Header.Set(headers[i], headers[i+1])
+	}
 	reply, err := nc.RequestMsgWithContext(t.Context(), m)
 	require.NoError(t, err)
+	require.Empty(t, reply.Header.Get(envelope.HeaderServiceError), "%s", reply.Data)
 	receipt, err := envelope.DecodeReceipt(reply.Data)
 	require.NoError(t, err)
+	require.Equal(t, envelope.StateVisible, receipt.State)
 	return receipt
 }
 

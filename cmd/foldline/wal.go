@@ -8,7 +8,6 @@ import (
 
 	"github.com/foldline/foldline/cmd/internal/run"
 	"github.com/foldline/foldline/heads"
-	"github.com/foldline/foldline/internal/envelope"
 	"github.com/foldline/foldline/wal"
 )
 
@@ -68,11 +67,7 @@ func (t walTarget) open(ctx context.Context, e *env) (*inspected, error) {
 	if l.heads != nil {
 		graph = l.heads.Graph
 	}
-	subjects, err := envelope.NewSubjects(e.cfg.Prefix, graph)
-	if err != nil {
-		return nil, err
-	}
-	nc, err := e.connect(ctx)
+	nc, subjects, err := e.dial(ctx, graph)
 	if err != nil {
 		return nil, err
 	}

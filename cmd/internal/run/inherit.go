@@ -14,10 +14,6 @@ import (
 // that the operator names, and beside the log, where one that was set aside is; of one that is not found, receipts tell (dedupe_since). It comes
 // after the claim, when their windows are final, and before the log begins.
 func (i *ingester) inherit(ctx context.Context) (err error) {
-	s, err := heads.Current(ctx, i.store, graphRoot)
-	if err != nil {
-		return err
-	}
 	status, err := i.wal.Status(ctx)
 	if err != nil {
 		return err
@@ -30,6 +26,10 @@ func (i *ingester) inherit(ctx context.Context) (err error) {
 			return i.wal.MarkLoss() // what another log of the lane knew is not known here
 		}
 		return nil
+	}
+	s, err := heads.Current(ctx, i.store, graphRoot)
+	if err != nil {
+		return err
 	}
 	found, err := i.findPredecessors(ctx)
 	defer func() {
