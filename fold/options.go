@@ -112,24 +112,12 @@ type Options struct {
 
 // EnsureDefaults fills every zero field that has a default.
 func (o *Options) EnsureDefaults() {
-	if o.Interval == 0 {
-		o.Interval = defaultInterval
-	}
-	if o.AdoptInterval == 0 {
-		o.AdoptInterval = defaultAdopt
-	}
-	if o.SuspendAfter == 0 {
-		o.SuspendAfter = defaultSuspend
-	}
-	if o.MaxRows == 0 {
-		o.MaxRows = defaultMaxRows
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
-	if o.Parallel == 0 {
-		o.Parallel = defaultParallel
-	}
+	options.Default(&o.Interval, defaultInterval)
+	options.Default(&o.AdoptInterval, defaultAdopt)
+	options.Default(&o.SuspendAfter, defaultSuspend)
+	options.Default(&o.MaxRows, defaultMaxRows)
+	options.Default(&o.MaxBytes, defaultMaxBytes)
+	options.Default(&o.Parallel, defaultParallel)
 	if o.Decode == nil {
 		o.Decode = func(heads.Table, []JSONRow) (DecodedRows, error) {
 			return DecodedRows{}, fmt.Errorf("%w: no Decode, so dead letters cannot be read", ErrInvalid)
