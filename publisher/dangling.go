@@ -45,12 +45,7 @@ func (t *recordTable) checkOwnEnds(ctx context.Context, base, latest *lance.Tabl
 }
 
 func (t *recordTable) refersToItself() bool {
-	for _, r := range t.refers {
-		if r.Table == t.id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.refers, func(r heads.Reference) bool { return r.Table == t.id })
 }
 
 // endsAgain are the references that a replan judges: to tables that have moved, and to the table itself, which has.

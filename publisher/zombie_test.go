@@ -76,15 +76,8 @@ func TestRaceR5StaleClaimAtEveryCall(t *testing.T) {
 	for k := 1; ; k++ {
 		store := clone(t, begun)
 		slow, held, release := holdCall(store, k, func(faultstore.Call) bool { return true })
-		done := make(chan error, 1)
-		go func() {
-			_, err := Claim(ctx, options(slow), "stale")
-			done <- err
-		}()
-		select {
-		case <-held:
-		case err := <-done:
-			require.NoError(t, err)
+		done, standing := claimUntil(ctx, t, slow, held)
+		if !standing {
 			require.Greater(t, k, 20)
 			return
 		}
@@ -97,6 +90,22 @@ func TestRaceR5StaleClaimAtEveryCall(t *testing.T) {
 			require.ErrorIs(t, err, ErrFenced, "stopped at call %d", k)
 		}
 		require.NoError(t, wholeModel(log).check(ctx, store, log), "stopped at call %d", k)
+	}
+}
+
+// claimUntil claims on a store until the claim stands still, or has ended well before; done gets its error.
+func claimUntil(ctx context.Context, t *testing.T, slow objstore.Store, held <-chan struct{}) (done chan error, standing bool) {
+	done = make(chan error, 1)
+	go func() {
+		_, err := Claim(ctx, options(slow), "stale")
+		done <- err
+	}()
+	select {
+	case <-held:
+		return done, true
+	case err := <-done:
+		require.NoError(t, err)
+		return done, false
 	}
 }
 
@@ -145,15 +154,8 @@ func TestStaleBarrierDoesNotLowerTheEpoch(t *testing.T) {
 	for k := 1; ; k++ {
 		store := clone(t, first)
 		slow, held, release := holdAt(store, k)
-		done := make(chan error, 1)
-		go func() {
-			_, err := Claim(ctx, options(slow), "stale")
-			done <- err
-		}()
-		select {
-		case <-held:
-		case err := <-done:
-			require.NoError(t, err)
+		done, standing := claimUntil(ctx, t, slow, held)
+		if !standing {
 			return
 		}
 		p, err := Claim(ctx, options(store), "successor")
