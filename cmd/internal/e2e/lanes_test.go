@@ -225,25 +225,39 @@ func TestIngesterPausedThroughLaneChange(t *testing.T) {
 	}
 }
 
-func pausedThroughChange(t *testing.T, step string) {
+// unreachedLane is lane 0 of a graph of one lane, without an ingester.
+func unreachedLane(t *testing.T, folderKill kill) (l *pausedLane, plan childPlan, folder *child, store objstore.Store) {
+	t.Helper()
 	s := testkit.StartNATS(t)
-	plan := childPlan{Data: t.TempDir(), URL: s.ClientURL()}
-	folder, command := plan, plan
-	folder.Process, command.Process, command.Lanes = rivalChild, lanesChild, 2
-	f := startChild(t, folder)
-	store := openGraph(t, plan.root())
+	plan = childPlan{Data: t.TempDir(), URL: s.ClientURL()}
+	folding := plan
+	folding.Process, folding.Kill = rivalChild, folderKill
+	folder = startChild(t, folding)
+	store = openGraph(t, plan.root())
 	testkit.WaitFor(t, "the tables", func() bool { return hasTables(t, store) })
 	subjects, err := envelope.NewSubjects("", graph)
 	require.NoError(t, err)
-	l := &pausedLane{t: t, step: step, lanes: 1, nc: testkit.ConnectNATS(t, s), subjects: subjects}
+	l = &pausedLane{t: t, lanes: 1, nc: testkit.ConnectNATS(t, s), subjects: subjects}
 	l.replies, err = l.nc.SubscribeSync(l.nc.NewRespInbox())
 	require.NoError(t, err)
+	return l, plan, folder, store
+}
 
+// toTwo starts foldline lanes 2.
+func (p childPlan) toTwo(t *testing.T) *child {
+	t.Helper()
+	p.Process, p.Lanes = lanesChild, 2
+	return startChild(t, p)
+}
+
+func pausedThroughChange(t *testing.T, step string) {
+	l, plan, f, store := unreachedLane(t, kill{})
+	l.step = step
 	l.owner = l.start(plan, "first", kill{At: []string{step}, Pause: true}, false)
 	l.successor = l.owner // whose rows are acknowledged first
 	l.acknowledged()
 	testkit.WaitFor(t, "a publish", func() bool { return snapshotOf(t, store).Fold > 0 })
-	c := startChild(t, command)
+	c := plan.toTwo(t)
 	testkit.WaitFor(t, "the owner to stand still at "+step, func() bool { return isStopped(t, l.owner) })
 	before := snapshotOf(t, store)
 	if step == "seal.before" {
@@ -266,6 +280,37 @@ func pausedThroughChange(t *testing.T, step string) {
 	for _, cut := range snapshotOf(t, store).Cuts {
 		require.Equal(t, cut.Open, cut.Generation == 1, "incarnation %s", cut.Incarnation)
 	}
+	l.successor.stop(t)
+	f.stop(t)
+}
+
+// TestChangeEndsWhileOwnerOpens stops an owner that has sealed its lane and was started again, before it claims: the change ends, which closes the incarnation it
+// was about to claim. It goes on with a new one, without being started again.
+func TestChangeEndsWhileOwnerOpens(t *testing.T) {
+	t.Parallel()
+	l, plan, f, store := unreachedLane(t, kill{At: []string{"change_lanes.before"}, Nth: 2})
+	l.successor = l.start(plan, "log", kill{At: []string{"seal.after"}}, false)
+	l.acknowledged()
+	testkit.WaitFor(t, "the log to be folded", func() bool {
+		status, err := run.LaneStatus(t.Context(), l.nc, l.subjects, l.lane)
+		cut, _ := snapshotOf(t, store).Cut(l.lane, status.Incarnation)
+		return err == nil && cut.Through > 0 && cut.Through == uint64(status.SyncedThrough)
+	})
+	c := plan.toTwo(t)
+	l.successor.killed(t, reachLimit, "the seal")
+	f.killed(t, reachLimit, "the end of the change")
+
+	l.successor = l.start(plan, "log", kill{At: []string{"claim.before"}, Pause: true}, false)
+	testkit.WaitFor(t, "the owner to stand still", func() bool { return isStopped(t, l.successor) })
+	folding := plan
+	folding.Process = rivalChild
+	f = startChild(t, folding)
+	c.done(t)
+	require.NoError(t, l.successor.cmd.Process.Signal(syscall.SIGCONT))
+	l.lanes = 2
+	l.acknowledged()
+	require.Contains(t, l.successor.log.String(), "is set aside and a new one begins")
+	require.Len(t, snapshotOf(t, store).Cuts, 2)
 	l.successor.stop(t)
 	f.stop(t)
 }

@@ -161,6 +161,9 @@ func openLanes(ctx context.Context, cfg Config, deps Deps) (set laneSet, err err
 		if err != nil {
 			return nil, errors.Join(err, set.close())
 		}
+		if len(one) == 0 {
+			break // a change of the lane count has ended meanwhile
+		}
 		set, count = append(set, one...), one[0].graph.LaneCount
 	}
 	return set, nil

@@ -47,7 +47,8 @@ type ingester struct {
 	ingester *ingest.Ingester
 }
 
-// newIngester opens the log and claims the lane, so that every sequence it gives is new.
+// newIngester opens the log and claims the lane, so that every sequence it gives is new. ingest.ErrLanesChanged when the lane's incarnation was closed meanwhile,
+// folded to its end.
 func newIngester(ctx context.Context, p *parts) (*ingester, error) {
 	i := &ingester{parts: p}
 	options := wal.Options{
@@ -65,7 +66,7 @@ func newIngester(ctx context.Context, p *parts) (*ingester, error) {
 		return nil, errors.Join(fmt.Errorf("lane %d: %w", p.cfg.Lane, err), i.close())
 	}
 	if err := i.begin(ctx); err != nil {
-		return nil, errors.Join(err, i.close())
+		return nil, errors.Join(i.orChanged(ctx, err), i.close())
 	}
 	return i, nil
 }

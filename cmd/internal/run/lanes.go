@@ -116,8 +116,19 @@ func (s laneSet) close() (err error) {
 	return err
 }
 
-// openLane opens the lane of the settings. After a change of the lane count the lane may be no more: then there is none, and no error.
+// openLane opens the lane of the settings, again when a change of the lane count ends meanwhile. After a change the lane may be no more: then there is none, and
+// no error.
 func openLane(ctx context.Context, cfg Config, deps Deps, changed bool) (laneSet, error) {
+	for {
+		set, err := openLaneOnce(ctx, cfg, deps, changed)
+		if !errors.Is(err, ingest.ErrLanesChanged) {
+			return set, err
+		}
+		changed = true
+	}
+}
+
+func openLaneOnce(ctx context.Context, cfg Config, deps Deps, changed bool) (laneSet, error) {
 	if changed {
 		cfg.AcceptLoss = false // it was meant for what the lane was then
 	}

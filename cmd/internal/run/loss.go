@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/foldline/foldline/heads"
@@ -24,7 +25,7 @@ func (i *ingester) checkLoss(ctx context.Context, options wal.Options) error {
 	if err != nil {
 		return err
 	}
-	if cut, _ := s.Cut(status.Lane, status.Incarnation); !cut.Open && cut.Drained() && uint64(status.SyncedThrough) == cut.End {
+	if closedByChange(s, status) {
 		i.log.Info("the lane count was changed; the log, of which every entry is folded, is set aside and a new one begins", "lane", status.Lane, "incarnation", status.Incarnation)
 		_, err := i.setAside(ctx, options)
 		return err
@@ -49,6 +50,29 @@ func (i *ingester) checkLoss(ctx context.Context, options wal.Options) error {
 	i.log.Error("loss accepted: the log and the graph do not belong together; the log is set aside and a new one begins",
 		"lane", status.Lane, "incarnation", status.Incarnation, "missing", missing, "set_aside", aside)
 	return nil
+}
+
+// closedByChange tells whether a change of the lane count has closed the log's incarnation, of which every entry is folded.
+func closedByChange(s *heads.Snapshot, log wal.Status) bool {
+	cut, _ := s.Cut(log.Lane, log.Incarnation)
+	return !cut.Open && cut.Drained() && uint64(log.SyncedThrough) == cut.End
+}
+
+// orChanged is a refused claim's error, and ingest.ErrLanesChanged with it when a change of the lane count that was under way ended between [ingester.checkLoss]
+// and the claim: it is to be opened once more.
+func (i *ingester) orChanged(ctx context.Context, refused error) error {
+	if !errors.Is(refused, publisher.ErrIncarnation) {
+		return refused
+	}
+	s, err := heads.Resolve(ctx, i.store, graphRoot)
+	if err != nil {
+		return errors.Join(refused, err)
+	}
+	status, err := i.wal.Status(ctx)
+	if err != nil || !closedByChange(s, status) {
+		return errors.Join(refused, err)
+	}
+	return fmt.Errorf("%w while lane %d was opened: %w", ingest.ErrLanesChanged, status.Lane, refused)
 }
 
 // setAside puts the log out of the way and opens a new one in its place.
