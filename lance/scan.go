@@ -267,12 +267,13 @@ func addresses(mem memory.Allocator, fragment, from uint64, runs []run, live int
 	defer buffer.Release()
 	buffer.Resize(live * arrow.Uint64SizeBytes)
 	out := arrow.Uint64Traits.CastFromBytes(buffer.Bytes())
-	at := 0
 	for _, r := range runs {
-		for row := r.from; row < r.to; row++ {
-			out[at] = fragment<<32 | (from + uint64(row))
-			at++
+		first := fragment<<32 | (from + uint64(r.from))
+		part := out[:r.to-r.from]
+		for i := range part {
+			part[i] = first + uint64(i)
 		}
+		out = out[len(part):]
 	}
 	data := array.NewData(arrow.PrimitiveTypes.Uint64, live, []*memory.Buffer{nil, buffer}, nil, 0, 0)
 	defer data.Release()

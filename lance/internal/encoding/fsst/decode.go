@@ -14,6 +14,8 @@ const (
 	TableBytes = 8 + 256*8 + 256
 	// Expand is how many bytes one code can stand for.
 	Expand = 8
+	// Slack is how many bytes beyond a value its decoding may write.
+	Slack = 8
 
 	magic          = 0x46535354
 	compressedFlag = 1 << 24
@@ -24,7 +26,7 @@ const (
 // Decoder decodes the values of one page.
 type Decoder struct {
 	symbols [256]uint64
-	lengths [256]uint8
+	lengths [256]uint8 // 0 = no symbol
 	// plain tells that the values are not compressed.
 	plain bool
 }
@@ -56,30 +58,51 @@ func NewDecoder(table []byte) (*Decoder, error) {
 // Plain reports whether values are stored as they are.
 func (d *Decoder) Plain() bool { return d.plain }
 
-// Decode writes the value that src codes into dst, which has room for Expand×len(src)+8 bytes, and returns its
+// Decode writes the value that src codes into dst, which has room for Expand×len(src)+Slack bytes, and returns its
 // length.
 func (d *Decoder) Decode(dst, src []byte) (int, error) {
-	if d.plain {
-		return copy(dst, src), nil
-	}
+	var end [1]int64
+	_, n, err := DecodeValues(d, dst, src, []uint64{0, uint64(len(src))}, end[:], 0)
+	return n, err
+}
+
+// DecodeValues decodes the values that stand in src between each two neighbours of offsets into dst, one behind the other, as many as surely fit there: the first one does
+// when dst has room for Expand×its length+Slack bytes. It notes in ends where each one ends, counted from base, and returns how many values and bytes it has written.
+// encoding.ErrCorrupt when the offsets fall or lie beyond src, or a value is none.
+func DecodeValues[T encoding.Offset, S uint32 | uint64](d *Decoder, dst, src []byte, offsets []S, ends []T, base int) (values, bytes int, err error) {
 	at := 0
-	for i := 0; i < len(src); i++ {
-		code := src[i]
-		if code == escape {
-			i++
-			if i == len(src) {
-				return 0, encoding.Corruptf("FSST value ends in an escape")
-			}
-			dst[at] = src[i]
-			at++
+	for i := range len(offsets) - 1 {
+		from, to := offsets[i], offsets[i+1]
+		if to < from || uint64(to) > uint64(len(src)) {
+			return 0, 0, encoding.Corruptf("value %d from %d to %d of %d bytes", i, from, to, len(src))
+		}
+		value := src[from:to]
+		if at+len(value)*Expand+Slack > len(dst) {
+			return i, at, nil
+		}
+		if d.plain {
+			at += copy(dst[at:], value)
+			ends[i] = T(base + at)
 			continue
 		}
-		n := d.lengths[code]
-		if n == 0 {
-			return 0, encoding.Corruptf("FSST code %d is not in the table", code)
+		for j := 0; j < len(value); j++ {
+			code := value[j]
+			n := d.lengths[code]
+			if n == 0 { // no symbol has the code of an escape
+				if code != escape {
+					return 0, 0, encoding.Corruptf("FSST code %d is not in the table", code)
+				}
+				if j++; j == len(value) {
+					return 0, 0, encoding.Corruptf("FSST value ends in an escape")
+				}
+				dst[at] = value[j]
+				at++
+				continue
+			}
+			binary.LittleEndian.PutUint64(dst[at:], d.symbols[code])
+			at += int(n)
 		}
-		binary.LittleEndian.PutUint64(dst[at:], d.symbols[code])
-		at += int(n)
+		ends[i] = T(base + at)
 	}
-	return at, nil
+	return len(offsets) - 1, at, nil
 }

@@ -14,7 +14,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = d.Decode(make([]byte, len(coded)*Expand+8), coded)
+		_, _ = d.Decode(make([]byte, len(coded)*Expand+Slack), coded)
 	})
 }
 
@@ -28,7 +28,7 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Fatal(err)
 		}
 		coded := e.Append(nil, value)
-		out := make([]byte, len(coded)*Expand+8)
+		out := make([]byte, len(coded)*Expand+Slack)
 		n, err := d.Decode(out, coded)
 		if err != nil || !bytes.Equal(out[:n], value) {
 			t.Fatalf("%q became %q: %v", value, out[:n], err)

@@ -163,7 +163,7 @@ func (v fsstValue) appendValue(stored []byte, out *encoding.Values) error {
 		return err
 	}
 	base := out.Data.Len()
-	n, err := v.symbols.Decode(out.Data.Extend(len(stored)*fsst.Expand+8), stored)
+	n, err := v.symbols.Decode(out.Data.Extend(len(stored)*fsst.Expand+fsst.Slack), stored)
 	if err != nil {
 		return err
 	}

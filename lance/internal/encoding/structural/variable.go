@@ -69,26 +69,22 @@ func decodeFSST[T encoding.Offset, S uint32 | uint64](d *fsst.Decoder, offsets [
 	if uint64(offsets[n]) > uint64(len(data)) || offsets[n] < offsets[0] {
 		return encoding.Corruptf("string offsets that fall or lie beyond %d bytes", len(data))
 	}
-	coded := int(offsets[n] - offsets[0])
+	data = data[:offsets[n]]
 	base := out.Data.Len()
-	if base+coded*fsst.Expand > math.MaxInt32 && out.Type.OffsetBits == 32 {
+	if base+(len(data)-int(offsets[0]))*fsst.Expand > math.MaxInt32 && out.Type.OffsetBits == 32 {
 		return encoding.Unsupportedf("more than 2 GiB of string bytes in one batch")
 	}
 	ends := encoding.ExtendSlices[T](out, n)
-	room := out.Data.Extend(coded*fsst.Expand + 8)
-	at := 0
-	for i := range n {
-		from, to := offsets[i], offsets[i+1]
-		if to < from || uint64(to) > uint64(len(data)) || int(to-offsets[0]) > coded {
-			return encoding.Corruptf("string offsets that fall or lie beyond %d bytes", len(data))
-		}
-		got, err := d.Decode(room[at:], data[from:to])
+	for done := 0; done < n; {
+		// Text rarely grows to more than twice its size; where it does, the rest gets more room.
+		first := int(offsets[done+1]-offsets[done])*fsst.Expand + fsst.Slack
+		room := out.Data.Extend(max(first, 2*(len(data)-int(offsets[done]))))
+		values, bytes, err := fsst.DecodeValues(d, room, data, offsets[done:], ends[done:], base)
 		if err != nil {
 			return err
 		}
-		at += got
-		ends[i] = T(base + at)
+		done, base = done+values, base+bytes
+		out.Data.Truncate(base)
 	}
-	out.Data.Truncate(base + at)
 	return nil
 }
