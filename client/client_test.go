@@ -59,6 +59,11 @@ func refuse(e envelope.Error) func(*nats.Msg) {
 
 func silent(*nats.Msg) {}
 
+var (
+	unknown  = envelope.Error{Class: envelope.ClassUnknown, Code: envelope.CodeUnknownOutcome, Row: envelope.NoRow}
+	changing = envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeLanesChanging, Row: envelope.NoRow}
+)
+
 func (o *owner) messages() []*nats.Msg {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +120,6 @@ func TestWriteNamesTableAndOperationPerLine(t *testing.T) {
 func TestRetriesCarryTheSameID(t *testing.T) {
 	busy := envelope.Error{Class: envelope.ClassBusy, Code: envelope.CodeOverloaded, Row: envelope.NoRow, RetryAfter: time.Millisecond}
 	fenced := envelope.Error{Class: envelope.ClassFenced, Code: envelope.CodeFenced, Row: envelope.NoRow}
-	unknown := envelope.Error{Class: envelope.ClassUnknown, Code: envelope.CodeUnknownOutcome, Row: envelope.NoRow}
 	c, o, _ := start(t, []func(*nats.Msg){silent, refuse(busy), refuse(fenced), refuse(unknown)}, client.WithAttemptTimeout(20*time.Millisecond))
 	_, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "ARN"})
 	require.NoError(t, err)
@@ -275,15 +279,37 @@ func TestSplitInPart(t *testing.T) {
 	require.Len(t, r.Parts, 1)
 }
 
-// After an accepted loss an id from before it is not recognised, so it is not sent blindly.
+// After an accepted loss an attempt from before it is not recognised, so what may have been taken is not sent blindly.
 func TestIDsOfBeforeALossAreNotRetried(t *testing.T) {
-	receipt := envelope.Receipt{Graph: "g", Incarnation: "01K", Epoch: 2, Seq: 2<<40 | 1, Rows: 1, State: envelope.StateDurable, DedupeSince: time.Now().Add(time.Hour)}
-	c, o, _ := start(t, []func(*nats.Msg){func(msg *nats.Msg) { _ = msg.Respond(receipt.Encode()) }, silent}, client.WithAttemptTimeout(20*time.Millisecond))
+	c, o, _ := start(t, []func(*nats.Msg){func(msg *nats.Msg) { _ = msg.Respond(forgetful(time.Now().Add(time.Hour))) }, refuse(unknown)})
 	_, err := c.Upsert(t.Context(), "node:Airport", airport{ID: "a"})
 	require.NoError(t, err)
 	_, err = c.Upsert(t.Context(), "node:Airport", airport{ID: "b"})
 	require.ErrorIs(t, err, client.ErrUnknown)
 	require.Len(t, o.messages(), 2)
+}
+
+// A message from before a loss, or before a change of the lane count whose logs did not all find their predecessors, none of whose attempts of then can have been
+// taken, is sent again when one of its later attempts may have been: that one the new log knows.
+func TestAttemptsAfterALossAreRetried(t *testing.T) {
+	learnt := make(chan struct{})
+	waits := func(msg *nats.Msg) { go func() { <-learnt; refuse(changing)(msg) }() }
+	forgets := func(msg *nats.Msg) { _ = msg.Respond(forgetful(time.Now())) }
+	c, o, _ := start(t, []func(*nats.Msg){waits, forgets, refuse(unknown)}, client.WithAttemptTimeout(time.Minute))
+	early, err := c.SendAsync(t.Context(), "node:Airport", client.OpUpsert, airport{ID: "early"})
+	require.NoError(t, err)
+	_, err = c.Upsert(t.Context(), "node:Airport", airport{ID: "a"})
+	require.NoError(t, err)
+	close(learnt)
+	_, err = early.Receipt(t.Context())
+	require.NoError(t, err)
+	require.Len(t, o.messages(), 4)
+}
+
+// forgetful is the receipt of a lane that does not know ids of before an instant.
+func forgetful(since time.Time) []byte {
+	r := envelope.Receipt{Graph: "g", Incarnation: "01K", Epoch: 2, Seq: 2<<40 | 1, Rows: 1, State: envelope.StateDurable, DedupeSince: since}
+	return r.Encode()
 }
 
 func TestWaitVisible(t *testing.T) {

@@ -22,6 +22,10 @@ const (
 	maxPause = 2 * time.Second
 )
 
+// leastWait is how long a reply is waited for at least when the time of a message is over with the attempt: an attempt without time for its reply would only make
+// the outcome unknown. A shorter attempt timeout is kept.
+const leastWait = time.Second
+
 // Pending is a message on its way. Its methods are safe for concurrent use.
 type Pending struct {
 	c        *Client
@@ -39,9 +43,10 @@ type Pending struct {
 	mu       sync.Mutex
 	timer    *time.Timer // of the next attempt, or of the wait for this one's reply
 	attempts int
+	sent     time.Time // when the last attempt was
 	settled  bool
-	// uncertain tells that an attempt may have been taken without our knowing.
-	uncertain bool
+	// doubt is when the first of the attempts was sent that may have been taken without our knowing; zero when there is none.
+	doubt     time.Time
 	lane      int64 // the lane the message is sent to, -1 for whoever answers
 	told      int64 // the lane that a refusal has told last, -1 before the first
 	reroutes  int   // how often that was another one
@@ -99,8 +104,9 @@ func (p *Pending) attempt() {
 		return
 	}
 	p.attempts++
-	wait := min(p.c.o.attempt, time.Until(p.began.Add(p.c.o.retryFor)))
-	p.scheduleLocked(max(wait, minPause), p.timeout)
+	p.sent = time.Now()
+	wait := max(p.began.Add(p.c.o.retryFor).Sub(p.sent), leastWait)
+	p.scheduleLocked(min(p.c.o.attempt, wait), p.timeout)
 	switch err := p.c.nc.PublishMsg(p.msg); {
 	case err == nil:
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -125,9 +131,18 @@ func (p *Pending) timeout() {
 	if p.splitting {
 		return
 	}
-	p.uncertain = true
+	p.doubtLocked()
 	p.againLocked(nats.ErrTimeout, 0)
 }
+
+// doubtLocked notes that the last attempt may have been taken.
+func (p *Pending) doubtLocked() {
+	if p.doubt.IsZero() {
+		p.doubt = p.sent
+	}
+}
+
+func (p *Pending) uncertain() bool { return !p.doubt.IsZero() }
 
 // againLocked sends the message again, with the same id, after a pause of at least least; or gives up when its time is
 // over. mu is held.
@@ -137,7 +152,7 @@ func (p *Pending) againLocked(cause error, least time.Duration) {
 	}
 	pause := max(least, backoff(p.attempts))
 	ends := p.began.Add(p.c.o.retryFor)
-	if p.c.nc.IsClosed() || time.Now().Add(pause).After(ends) || p.uncertain && !p.c.remembers(p) {
+	if p.c.nc.IsClosed() || time.Now().Add(pause).After(ends) || p.uncertain() && !p.c.remembers(p) {
 		p.finishLocked(Receipt{}, p.failureLocked(cause))
 		return
 	}
@@ -152,7 +167,7 @@ func backoff(attempts int) time.Duration {
 
 // failureLocked is what became of a message without a receipt.
 func (p *Pending) failureLocked(cause error) error {
-	if p.uncertain {
+	if p.uncertain() {
 		return fmt.Errorf("%w: message %s: %w", ErrUnknown, p.id, cause)
 	}
 	return fmt.Errorf("message %s: %w", p.id, cause)
@@ -163,7 +178,9 @@ func (p *Pending) giveUp(cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.settled {
-		p.uncertain = p.attempts > 0
+		if p.attempts > 0 {
+			p.doubtLocked()
+		}
 		p.finishLocked(Receipt{}, p.failureLocked(cause))
 	}
 }
@@ -190,12 +207,12 @@ func (c *Client) forget(p *Pending) {
 	}
 }
 
-// remembers tells whether the lanes still know the id of a message, so that a retry is recognised.
+// remembers tells whether the lanes know of every attempt at a message that they may have taken, so that a retry is recognised.
 func (c *Client) remembers(p *Pending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for lane, since := range c.known {
-		if (p.lane < 0 || uint32(p.lane) == lane) && p.began.Before(since) {
+		if (p.lane < 0 || uint32(p.lane) == lane) && p.doubt.Before(since) {
 			return false
 		}
 	}
@@ -245,7 +262,7 @@ func (p *Pending) reply(msg *nats.Msg) {
 	}
 	r, err := envelope.DecodeReceipt(msg.Data)
 	if err != nil {
-		p.uncertain = true
+		p.doubtLocked()
 		p.finishLocked(Receipt{}, p.failureLocked(err))
 		return
 	}
@@ -258,16 +275,18 @@ func (p *Pending) refusedLocked(e *Error) {
 	switch {
 	case e.Code == envelope.CodeLanesChanging:
 		// The one lane that could have taken it has not, and takes nothing more.
-		p.uncertain = p.uncertain && !p.c.remembers(p)
+		if p.c.remembers(p) {
+			p.doubt = time.Time{}
+		}
 		p.againLocked(e, e.RetryAfter)
 	case errors.Is(e, ErrBusy), errors.Is(e, ErrFenced):
 		p.againLocked(e, e.RetryAfter)
 	case errors.Is(e, ErrUnknown):
-		p.uncertain = true
+		p.doubtLocked()
 		p.againLocked(e, e.RetryAfter)
 	case e.Code == envelope.CodeWrongLane && len(e.Lanes) == len(p.lines) && p.mayReroute(e.Lanes):
 		p.rerouteLocked(e)
-	case p.uncertain:
+	case p.uncertain():
 		// An earlier attempt may have been taken under rules that have changed since.
 		p.finishLocked(Receipt{}, p.failureLocked(e))
 	default:
