@@ -86,10 +86,14 @@ func bucketError(ctx context.Context, bucket string, err error) error {
 		return ctx.Err()
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (bucket %s: %w)", ErrNoJetStream, bucket, err)
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+	case unanswered(err):
 		return fmt.Errorf("%w (bucket %s: %w)", ErrUnavailable, bucket, err)
 	}
 	return fmt.Errorf("lease: bucket %s: %w", bucket, err)
+}
+
+func unanswered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
 // take creates the key, or finds out who has it.
@@ -107,15 +111,17 @@ func (l *Lease) take(ctx context.Context) (seen jetstream.KeyValueEntry, err err
 	return seen, err
 }
 
-// waitForSilence returns when the key is gone, or when its revision has stood still for a time to live and was removed.
+// waitForSilence returns when the key is gone, or when its revision has stood still for a time to live and was removed; after a while when nothing can be
+// seen, because the server is away. Its error is the context's.
 func (l *Lease) waitForSilence(ctx context.Context, seen jetstream.KeyValueEntry) error {
-	if seen == nil {
+	var watch jetstream.KeyWatcher
+	var err error
+	if seen != nil {
+		watch, err = l.kv.Watch(ctx, l.o.Key)
+	}
+	if seen == nil || err != nil {
 		slept(ctx, l.o.TTL/renewals)
 		return ctx.Err()
-	}
-	watch, err := l.kv.Watch(ctx, l.o.Key)
-	if err != nil {
-		return fmt.Errorf("lease: watch: %w", err)
 	}
 	defer func() { _ = watch.Stop() }()
 	revision := seen.Revision()
@@ -213,14 +219,14 @@ func (l *Lease) settle(ctx context.Context) error {
 	return nil
 }
 
-// Release gives the lease up at once, for a clean stop. It does nothing when the lease was lost, or when no server can be told:
-// it lapses then.
+// Release gives the lease up at once, for a clean stop. It does nothing when the lease was lost, or when no server can be told
+// in the context's time: it lapses then.
 func (l *Lease) Release(ctx context.Context) error {
 	if !l.nc.IsConnected() {
 		return nil
 	}
 	err := l.kv.Delete(ctx, l.o.Key, jetstream.LastRevision(l.revision))
-	if errors.Is(err, jetstream.ErrKeyExists) || !l.nc.IsConnected() {
+	if errors.Is(err, jetstream.ErrKeyExists) || unanswered(err) || !l.nc.IsConnected() {
 		return nil
 	}
 	return err
