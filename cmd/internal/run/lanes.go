@@ -38,8 +38,7 @@ func (l *lanes) start(ctx context.Context) error {
 // run serves until the context ends, or none of the lanes is left.
 func (l *lanes) run(ctx context.Context) error {
 	for {
-		err := l.set.Load().run(ctx)
-		if ctx.Err() != nil || !errors.Is(err, ingest.ErrLanesChanged) {
+		if again, err := goesOn(ctx, l.set.Load().run(ctx)); !again {
 			return err
 		}
 		if err := l.close(); err != nil {
@@ -51,6 +50,17 @@ func (l *lanes) run(ctx context.Context) error {
 		}
 		l.set.Store(&set)
 	}
+}
+
+// goesOn tells whether lanes are opened again after they have ended with err; a stop that comes with the end of a change of the lane count is a clean one.
+func goesOn(ctx context.Context, err error) (again bool, left error) {
+	switch {
+	case !errors.Is(err, ingest.ErrLanesChanged):
+		return false, err
+	case ctx.Err() != nil:
+		return false, nil
+	}
+	return true, nil
 }
 
 var errReopening = errors.New("run: the lane count has changed; the lanes are opened again")

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foldline/foldline/internal/ingest"
 	"github.com/foldline/foldline/internal/testkit"
 )
 
@@ -89,6 +91,26 @@ func TestEndpoint(t *testing.T) {
 		code, body := get(c.path)
 		require.Equal(t, c.code, code, c.path)
 		require.Equal(t, c.body, body, c.path)
+	}
+}
+
+// A process that is asked to stop while the lane count changes stops well.
+func TestLanesGoOnAfterAChange(t *testing.T) {
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	broken, changed := errors.New("broken"), fmt.Errorf("lane 0: %w", ingest.ErrLanesChanged)
+	for _, c := range []struct {
+		ctx   context.Context
+		err   error
+		again bool
+		left  error
+	}{
+		{t.Context(), nil, false, nil}, {t.Context(), broken, false, broken}, {t.Context(), changed, true, nil},
+		{stopped, nil, false, nil}, {stopped, broken, false, broken}, {stopped, changed, false, nil},
+	} {
+		again, left := goesOn(c.ctx, c.err)
+		require.Equal(t, c.again, again, "%v", c.err)
+		require.ErrorIs(t, left, c.left)
 	}
 }
 
