@@ -101,7 +101,7 @@ func (in *Ingester) drained(work context.Context) {
 
 // flush hands the last replies to the server.
 func (in *Ingester) flush() error {
-	err := flush(in.o.Conn, in.o.DrainTimeout)
+	err := flush(in.o.Conn, in.o.DrainTimeout, true)
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, errNoServer) {
 		return nil // the producers will retry
 	}
@@ -114,15 +114,15 @@ var errNoServer = errors.New("ingest: not connected to NATS")
 // flushStep is how soon a flush notices that its server has gone away.
 const flushStep = 100 * time.Millisecond
 
-// flush waits until the server has everything that was sent, for at most limit, and gives up at once when there is no server: one that
-// comes back later would be too late for a process that stops.
-func flush(conn *nats.Conn, limit time.Duration) error {
+// flush waits until the server has everything that was sent, for at most limit. A process that stops gives up at once when there is no server: one that
+// comes back later would be too late.
+func flush(conn *nats.Conn, limit time.Duration, stopping bool) error {
 	for deadline := time.Now().Add(limit); ; {
-		if !conn.IsConnected() && !conn.IsClosed() {
+		if stopping && !conn.IsConnected() && !conn.IsClosed() {
 			return errNoServer
 		}
-		err := conn.FlushTimeout(flushStep)
-		if !errors.Is(err, nats.ErrTimeout) || time.Now().After(deadline) {
+		err := conn.FlushTimeout(flushStep) // which a server that goes away meanwhile ends with an error
+		if err == nil || conn.IsClosed() || time.Now().After(deadline) {
 			return err
 		}
 	}

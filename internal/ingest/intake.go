@@ -66,7 +66,7 @@ func (in *Ingester) subscribe() (*intake, error) {
 		k.subs = append(k.subs, sub)
 	}
 	// After the round trip the server knows the subscriptions, so that Ready means it.
-	if err := in.o.Conn.FlushTimeout(in.o.DrainTimeout); err != nil {
+	if err := flush(in.o.Conn, in.o.DrainTimeout, false); err != nil {
 		return nil, errors.Join(fmt.Errorf("ingest: subscribe: %w", err), k.close())
 	}
 	return k, nil
@@ -90,7 +90,7 @@ func (k *intake) drain(conn *nats.Conn, limit time.Duration) error {
 			return err
 		}
 	}
-	return flush(conn, limit)
+	return flush(conn, limit, true)
 }
 
 // take admits a message and adds it to the chunk, or answers busy.
