@@ -39,8 +39,9 @@ type Log struct {
 	queue queue
 	calls sync.Pool // of *appendCall
 
-	// releasing serialises Release.
+	// releasing serialises Release and guards ballast, which tells that the ballast is there.
 	releasing sync.Mutex
+	ballast   bool
 
 	// mu guards the counts that belong to the marks.
 	mu            sync.Mutex

@@ -78,7 +78,7 @@ func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error)
 	if err := l.settleIdentity(); err != nil {
 		return nil, err
 	}
-	if err := l.checkReplaySpace(); err != nil {
+	if err := l.makeReplaySpace(); err != nil {
 		return nil, err
 	}
 	if l.db, err = l.openStore(l.storeDir()); err != nil {
@@ -88,6 +88,7 @@ func openLocked(ctx context.Context, opts Options, lock io.Closer) (*Log, error)
 		return nil, errors.Join(err, l.db.Close())
 	}
 	l.armed.Store(true)
+	l.keepBallast()
 	return l, nil
 }
 
@@ -194,6 +195,18 @@ func (l *Log) openStore(dir string) (db *pebble.DB, err error) {
 		return nil, &CorruptError{File: dir, Key: "store", Err: err}
 	}
 	return nil, fmt.Errorf("wal: open %s: %w", dir, err)
+}
+
+// makeReplaySpace is checkReplaySpace, once more without the ballast.
+func (l *Log) makeReplaySpace() error {
+	err := l.checkReplaySpace()
+	if !errors.Is(err, ErrBusy) {
+		return err
+	}
+	if dropped, dropErr := l.dropBallast(); !dropped {
+		return errors.Join(err, dropErr)
+	}
+	return l.checkReplaySpace()
 }
 
 // checkReplaySpace refuses to open a store whose volume has no room to write

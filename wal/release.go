@@ -78,7 +78,11 @@ func (l *Log) Release(ctx context.Context, through Seq) error {
 	if err := l.setReleased(releasedRecord{through: through, total: total}); err != nil {
 		return err
 	}
-	return l.excise(ctx, through)
+	if err := l.excise(ctx, through); err != nil {
+		return err
+	}
+	l.keepBallast()
+	return nil
 }
 
 // boundary gives the totals at a value boundary.

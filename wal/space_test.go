@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -30,6 +32,38 @@ func TestReleaseGivesSpaceBack(t *testing.T) {
 		})
 	}
 	require.NoError(t, r.stop())
+}
+
+// TestBallastIsKeptOnce: an open makes it, whole, the next one leaves it as it is, one that a crash left short is made again; without a minimum of free space
+// nobody has asked for it. make disk shows what it is for.
+// report C38.
+func TestBallastIsKeptOnce(t *testing.T) {
+	opts := testOptions(nil)
+	opts.Dir, opts.memTableBytes, opts.MinFreeBytes = t.TempDir(), 256<<10, -1
+	path := filepath.Join(opts.Dir, ballastName)
+	reopen := func() {
+		l, err := Open(t.Context(), opts)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+	}
+	reopen()
+	require.NoFileExists(t, path)
+
+	opts.MinFreeBytes = 1
+	reopen()
+	made, err := os.Stat(path)
+	require.NoError(t, err)
+	require.EqualValues(t, 5*opts.memTableBytes, made.Size())
+	reopen()
+	kept, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, made.ModTime(), kept.ModTime())
+
+	require.NoError(t, os.Truncate(path, 1))
+	reopen()
+	again, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, made.Size(), again.Size())
 }
 
 func (r *running) status() Status {

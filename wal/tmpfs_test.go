@@ -29,12 +29,13 @@ func init() {
 	children["tmpfs floor"] = func() error { return onTmpfs(fillToTheFloor) }
 	children["tmpfs read-only"] = func() error { return onTmpfs(turnReadOnly) }
 	children["tmpfs nothing free"] = func() error { return onTmpfs(startWithNothingFree) }
+	children["tmpfs no ballast"] = func() error { return onTmpfs(startWithoutBallast) }
 	children["tmpfs full"] = func() error { return onTmpfs(fillToTheEnd) }
 }
 
 // reports C35, C38.
 func TestDiskFillsUp(t *testing.T) {
-	for _, name := range []string{"tmpfs floor", "tmpfs full", "tmpfs nothing free", "tmpfs read-only"} {
+	for _, name := range []string{"tmpfs floor", "tmpfs full", "tmpfs nothing free", "tmpfs no ballast", "tmpfs read-only"} {
 		t.Run(name, func(t *testing.T) {
 			out, err := inMountNamespace(t, name, true)
 			if os.Getuid() == 0 && errors.Is(err, syscall.EPERM) {
@@ -164,23 +165,63 @@ func turnReadOnly(dir, _ string) error {
 	return errors.Join(err, checkComplete(l, 2, r.Seq), stop(), l.Close())
 }
 
-// startWithNothingFree fills the volume to its last byte behind a stopped log. Its owner is told what is free and what it needs, and nothing is changed; the log can be
-// read where it is, and copied; with room for the replay it goes on.
-func startWithNothingFree(dir, scratch string) error {
-	l, stop, err := startOn(dir, -1)
+// stoppedLog is a log of 20 entries, stopped, on a volume that is then filled to its last byte.
+func stoppedLog(dir string, minFree int64) (last Receipt, filler string, err error) {
+	l, stop, err := startOn(dir, minFree)
+	if err != nil {
+		return last, "", err
+	}
+	for n := 0; n < 20 && err == nil; n++ {
+		last, err = appendOne(l, n)
+	}
+	if err := errors.Join(err, stop(), l.Close()); err != nil {
+		return last, "", err
+	}
+	filler = filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 2*tmpfsBytes), 0o644); !errors.Is(err, syscall.ENOSPC) {
+		return last, "", fmt.Errorf("fill: %w", err)
+	}
+	return last, filler, nil
+}
+
+// startWithNothingFree opens a log on a full volume: its ballast is the room for that. What it holds is read and released, and nothing new is taken until
+// the volume has the minimum free again, and the ballast is back.
+func startWithNothingFree(dir, _ string) error {
+	const minFree = 16 << 20
+	r, filler, err := stoppedLog(dir, minFree)
 	if err != nil {
 		return err
 	}
-	var r Receipt
-	for n := 0; n < 20 && err == nil; n++ {
-		r, err = appendOne(l, n)
+	l, stop, err := startOn(dir, minFree)
+	if err != nil {
+		return fmt.Errorf("with nothing free but the ballast: %w", err)
 	}
-	if err := errors.Join(err, stop(), l.Close()); err != nil {
+	if _, err := appendOne(l, 20); !errors.Is(err, ErrBusy) {
+		return fmt.Errorf("an entry on a full volume: %w", err)
+	}
+	if err := checkComplete(l, 20, r.Seq); err != nil {
 		return err
 	}
-	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 2*tmpfsBytes), 0o644); !errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("fill: %w", err)
+	read, entries, err := drain(l, 0, 0)
+	if err != nil || entries != 20 {
+		return fmt.Errorf("%d entries read: %w", entries, err)
+	}
+	if err := errors.Join(os.Remove(filler), goOn(l, 20)); err != nil {
+		return err
+	}
+	_, _, err = drain(l, read, 0)
+	if _, missing := os.Stat(filepath.Join(dir, ballastName)); err != nil || missing != nil {
+		return fmt.Errorf("the ballast after the release: %w", errors.Join(err, missing))
+	}
+	return errors.Join(stop(), l.Close())
+}
+
+// startWithoutBallast is the same with a log that was kept without one. Its owner is told what is free and what it needs, and nothing is changed; the log can be
+// read where it is, and copied; with room for the replay it goes on.
+func startWithoutBallast(dir, scratch string) error {
+	r, filler, err := stoppedLog(dir, -1)
+	if err != nil {
+		return err
 	}
 	for range 3 {
 		_, err := Open(context.Background(), Options{Dir: dir, Graph: "demo", MinFreeBytes: 1 << 20})
@@ -196,7 +237,8 @@ func startWithNothingFree(dir, scratch string) error {
 	if err := errors.Join(checkComplete(read, 20, r.Seq), read.Close(), restartElsewhere(dir, scratch, 20, r.Seq), os.Remove(filler)); err != nil {
 		return err
 	}
-	if l, stop, err = startOn(dir, -1); err != nil {
+	l, stop, err := startOn(dir, -1)
+	if err != nil {
 		return err
 	}
 	_, err = appendOne(l, 20)
