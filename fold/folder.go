@@ -344,7 +344,7 @@ func (f *Folder) openTable(ctx context.Context, snap *heads.Snapshot, t heads.Ta
 	f.mu.Lock()
 	cached := f.tables[t.ID]
 	f.mu.Unlock()
-	if cached != nil && cached.Version() == t.Head.Version && cached.TransactionUUID() == t.Head.Transaction {
+	if cached != nil && t.Head.Is(cached) {
 		return cached, nil
 	}
 	opened, err := snap.OpenTable(ctx, f.opts.Store, t.Key)

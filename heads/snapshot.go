@@ -56,6 +56,11 @@ type Head struct {
 	Hold        Hold // zero while the table takes folds
 }
 
+// Is tells whether t is the version that the head names.
+func (h Head) Is(t *lance.Table) bool {
+	return t.Version() == h.Version && t.TransactionUUID() == h.Transaction
+}
+
 // Cut says how far one incarnation of a lane has been folded, the last sequence included. A closed one (Open false) stays
 // known so that it is refused, never read again. A sealed one takes no more entries, whoever opens its log: its last sequence is End for ever.
 type Cut struct {
@@ -91,6 +96,7 @@ const (
 	KindPause   = "pause"
 	KindResume  = "resume"
 	KindAlter   = "alter"
+	KindCompact = "compact"
 )
 
 // GraphCommit is one manifest version of the graph's lineage.

@@ -7,8 +7,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// CompactOptions bounds a compaction. The zero value is ready to use.
+// CompactOptions bounds a compaction. The zero value is ready to use: it joins all neighbours that are too small.
 type CompactOptions struct {
+	// MinFragments makes a compaction one of many: small fragments are joined by their size, the smallest ones together, and only when there are that many
+	// of them or they fill a fragment, and hold twice the rows of the largest among them. So a row is rewritten at most log2(TargetRows) times however
+	// often a compaction runs, and what is left is bounded: see planTiers. Zero joins neighbours whatever it costs.
+	MinFragments int
 	// TargetRows is the size of a full fragment; smaller ones are joined with their neighbours. Zero is 1,048,576.
 	TargetRows int64
 	// DeletedShare is the share of deleted rows above which a fragment is rewritten even alone. Zero is 0.1.
@@ -35,7 +39,14 @@ func (o *CompactOptions) ensureDefaults() {
 	o.Write.MaxRowsPerFile = o.TargetRows
 }
 
-// Compact writes the live rows of small and much-deleted fragments into new ones, in the same order, and returns the
+// Compactable tells whether [Table.Compact] with the same options would find anything to do. It asks the store for nothing.
+func (t *Table) Compactable(o CompactOptions) (bool, error) {
+	o.ensureDefaults()
+	indexed, err := t.indexedFragments()
+	return err == nil && len(t.plan(indexed, o)) > 0, err
+}
+
+// Compact writes the live rows of small and much-deleted fragments into new ones, those of a group in the same order, and returns the
 // [Rewrite] to commit on t; nil when nothing is worth rewriting. Until it is committed nothing has changed. Memory is that of a
 // scan and a write.
 func (t *Table) Compact(ctx context.Context, o CompactOptions) (*Rewrite, error) {
@@ -46,7 +57,7 @@ func (t *Table) Compact(ctx context.Context, o CompactOptions) (*Rewrite, error)
 	}
 	var op Rewrite
 	var total int64
-	for _, group := range t.planGroups(indexed, o) {
+	for _, group := range t.plan(indexed, o) {
 		rows := liveRows(group)
 		if o.MaxRows > 0 && total > 0 && total+rows > o.MaxRows {
 			break
@@ -81,6 +92,13 @@ func (t *Table) indexedFragments() (*roaring.Bitmap, error) {
 		out.Or(ix.Fragments)
 	}
 	return out, nil
+}
+
+func (t *Table) plan(indexed *roaring.Bitmap, o CompactOptions) [][]Fragment {
+	if o.MinFragments > 0 {
+		return planTiers(t.Fragments(), indexed, o)
+	}
+	return t.planGroups(indexed, o)
 }
 
 // planGroups joins neighbours: a run of candidates is cut where the live rows reach the target. A group of one is worth it

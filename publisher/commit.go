@@ -192,7 +192,7 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 		return committed{}, err
 	}
 	if done.Unbased {
-		if err := p.takeBack(ctx, t, done.Table); err != nil {
+		if err := p.takeBack(ctx, t.id, done.Table); err != nil {
 			return committed{}, err
 		}
 	}

@@ -38,10 +38,10 @@ func (p *Publisher) named(t heads.Table, at *lance.Table) bool {
 // takeBack looks at what is below a version that we have just put without finding the one that it was built on. A cleanup leaves nothing there, or
 // older versions of ours. Another table's version means that ours was removed, and that our put has landed on the new one: its manifest is taken
 // back, of which nobody can have read a row, for the files that it names are below the removed table.
-func (p *Publisher) takeBack(ctx context.Context, t *recordTable, put *lance.Table) error {
-	registered, ok := p.snap.TableByID(t.id)
+func (p *Publisher) takeBack(ctx context.Context, id heads.TableID, put *lance.Table) error {
+	registered, ok := p.snap.TableByID(id)
 	if !ok {
-		return fmt.Errorf("%w: no table %s", heads.ErrNotFound, formatTableID(t.id))
+		return fmt.Errorf("%w: no table %s", heads.ErrNotFound, formatTableID(id))
 	}
 	below, err := put.Versions(ctx, put.Version()-1)
 	if err != nil || len(below) == 0 {
@@ -57,6 +57,6 @@ func (p *Publisher) takeBack(ctx context.Context, t *recordTable, put *lance.Tab
 	if err := put.Withdraw(ctx); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: version %d at the path of table %q is not the one that the fold was planned on: it is another table",
-		lance.ErrIncompatible, at.Version(), t.key)
+	return fmt.Errorf("%w: version %d at the path of table %q is not the one that the commit was planned on: it is another table",
+		lance.ErrIncompatible, at.Version(), registered.Key)
 }

@@ -86,6 +86,16 @@ var committingCommands = []committing{
 	{name: "adopt", kind: heads.KindAdopt, prepare: func(ctx context.Context, p *Publisher) error {
 		return foreign{p.o.Store}.append(ctx, testTables[0], "theirs", theirValue)
 	}, run: func(ctx context.Context, p *Publisher, _ foreign) error { _, err := p.Adopt(ctx); return err }},
+	{name: "compact at its head", kind: heads.KindCompact, writes: 4, prepare: func(ctx context.Context, p *Publisher) error {
+		_, err := p.Adopt(ctx)
+		return errors.Join(foreignly("append another key").twice(ctx, p), err)
+	}, run: func(ctx context.Context, p *Publisher, _ foreign) error {
+		if _, err := p.Adopt(ctx); err != nil {
+			return err
+		}
+		_, err := p.Compact(ctx, testTables[0], nil, lance.CompactOptions{MinFragments: 2})
+		return err
+	}},
 	{name: "suspend", kind: heads.KindSuspend, prepare: nothing, run: func(ctx context.Context, p *Publisher, _ foreign) error { return held(ctx, p) }},
 	{name: "pause", kind: heads.KindPause, prepare: nothing, run: func(ctx context.Context, p *Publisher, _ foreign) error {
 		_, err := p.Pause(ctx, testTables[0], "their load", pauseEnd)

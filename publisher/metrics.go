@@ -21,6 +21,7 @@ type instruments struct {
 	recoveries metric.Int64Counter
 	suspended  metric.Int64Counter
 	pruned     metric.Int64Counter
+	compacted  metric.Int64Counter
 }
 
 func newInstruments(o Options) (*instruments, error) {
@@ -40,6 +41,7 @@ func newInstruments(o Options) (*instruments, error) {
 	i.recoveries = counter("foldline.publish.recoveries", "{fold}", "Folds completed from their record.")
 	i.suspended = counter("foldline.publish.suspended", "{table}", "Tables given up by a fold.")
 	i.pruned = counter("foldline.publish.pruned", "{version}", "Old manifest versions removed.")
+	i.compacted = counter("foldline.publish.compacted", "{row}", "Live rows that compactions have written anew, by table.")
 	duration, e := o.Meter.Float64Histogram("foldline.publish.duration", metric.WithUnit("s"),
 		metric.WithDescription("From the record to the published heads."))
 	if e != nil {

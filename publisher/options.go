@@ -14,7 +14,8 @@ import (
 
 // Step names a point of the protocol, before or after an effect: "record.before", "record.after", "commit.<table key>.before",
 // "commit.<table key>.after", "publish.before", "publish.after", "claim.before", "claim.after", "barrier.<table key>.before",
-// "barrier.<table key>.after", "recover.before", "recover.after", "init.before", "init.after", "create.before", "create.after", "enrol.before", "enrol.after", "tidy.before", "tidy.after", and for a graph commit
+// "barrier.<table key>.after", "recover.before", "recover.after", "init.before", "init.after", "create.before", "create.after", "enrol.before", "enrol.after", "tidy.before", "tidy.after",
+// "rewrite.<table key>.before", "rewrite.<table key>.after" of a compaction, and for a graph commit
 // that changes heads outside of a fold its kind: "adopt.before", "adopt.after" and so on.
 type Step string
 

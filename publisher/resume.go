@@ -37,7 +37,7 @@ func (p *Publisher) Reopen(ctx context.Context, key string) (heads.Table, error)
 		return t, err
 	}
 	t, _ = p.snap.Table(key)
-	if table.Version() == t.Head.Version && table.TransactionUUID() == t.Head.Transaction {
+	if t.Head.Is(table) {
 		return t, nil
 	}
 	return p.alterTable(ctx, heads.KindAdopt, t, func(now *heads.Table, commit *heads.GraphCommit) error {
