@@ -8,15 +8,19 @@ import (
 	"github.com/foldline/foldline/publisher"
 )
 
-// turn adopts foreign versions when it is time, then folds. One goroutine does both, one after the other, so that an adoption never falls
-// between the record of a fold and its publish.
+// turn adopts foreign versions when it is time, folds, and compacts a table when one is worth it. One goroutine does it all, one after the other, so that neither an
+// adoption nor a compaction falls between the record of a fold and its publish.
 func (f *Folder) turn(ctx context.Context) (Report, error) {
 	if !f.opts.Clock().Before(f.nextAdoption) {
 		if _, err := f.adopt(ctx); err != nil {
 			return Report{}, err
 		}
 	}
-	return f.FoldOnce(ctx)
+	report, err := f.FoldOnce(ctx)
+	if err == nil {
+		err = f.compactNext(ctx)
+	}
+	return report, err
 }
 
 // adopt publishes what other writers have committed and says whether heads have moved. It only fails when the folder is fenced: with any other

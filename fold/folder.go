@@ -45,8 +45,13 @@ type Folder struct {
 	// changing: the lane count is being changed; Run's goroutine only.
 	changing bool
 
-	// seen is the newest manifest version that was read or published.
+	// seen is the newest manifest version that was read or published, last the newest state that was.
 	seen uint64
+	last *heads.Snapshot
+
+	// compactions are the tables to compact next, by key, nextCompaction is when they are looked for again; Run's goroutine only.
+	compactions    []string
+	nextCompaction time.Time
 
 	// marks are the lanes as the last look found them; Run's goroutine only.
 	marks []laneMark
@@ -96,7 +101,7 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 	if snap.Version < f.seen {
 		return Report{}, heads.WentBack(snap.Version, f.seen)
 	}
-	f.seen = snap.Version
+	f.seen, f.last = snap.Version, snap
 	if snap, err = f.endPauses(ctx, snap); err != nil {
 		return Report{}, fmt.Errorf("fold: end a pause: %w", err)
 	}
@@ -144,7 +149,7 @@ func (f *Folder) foldCut(ctx context.Context, snap *heads.Snapshot, c *cut, star
 	if err != nil {
 		return Report{}, fmt.Errorf("fold: publish fold %d: %w", prepared.Fold, err)
 	}
-	f.seen = max(f.seen, published.Snapshot.Version)
+	f.seen, f.last = max(f.seen, published.Snapshot.Version), published.Snapshot
 	f.opts.Step("published")
 	f.remember(published.Tables)
 	now, totals := f.opts.Clock(), sum(tables)

@@ -49,7 +49,7 @@ type message struct {
 
 // TestLineModel plays random histories of a line: messages with lost replies and retries, crashes of the lanes' machines that lose what was not synced,
 // folders that take over from each other, die at a step or at a call, are stopped at a step and go on under their successor's epoch, stores that fail or lose
-// an answer, and another engine's upserts, deletes and compactions at any of the steps. In the end everything stored is compared with plain maps: W1, W4,
+// an answer, and another engine's upserts, deletes and compactions at any of the steps; between folds a folder compacts. In the end everything stored is compared with plain maps: W1, W4,
 // F2, F3, F4, F5, P2, X1, X2, X3. What is drawn hangs on nothing that has happened, so a seed gives its history again; only the order of table commits within a fold is free.
 func TestLineModel(t *testing.T) {
 	defer fewerChecks(lineChecks)()
@@ -64,6 +64,7 @@ func TestLineModel(t *testing.T) {
 			"lane":       h.newOwner,
 			"fold":       h.fold,
 			"fold again": h.fold,
+			"compact":    h.compact,
 			"take over":  h.takeOver,
 			"stop":       h.stop,
 			"go on":      h.goOn,
@@ -78,6 +79,7 @@ func TestLineModel(t *testing.T) {
 	if met["history"] >= lineChecks { // fewer, as in a replay, need not meet everything
 		require.Positive(t, met["stale folder fenced"]+met["stopped folder fenced"])
 		require.Positive(t, met["folder died"])
+		require.Positive(t, met["table compacted"])
 		require.Positive(t, met["lost answer settled"])
 		require.Positive(t, met["fold completed by a successor"]+met["stopped folder went on"])
 		require.Positive(t, met["foreign commit between plan and commit"])
@@ -390,6 +392,10 @@ func (h *line) finish() {
 	h.claim(0, trouble{})
 	h.w.folder = h.folders[0].folder
 	h.w.fold()
+	for _, table := range modelTables {
+		_, err := h.w.folder.compact(h.w.ctx, table, 2)
+		require.NoError(h.t, err)
+	}
 	h.w.release()
 	for _, o := range h.w.lanes {
 		status, err := o.log.Status(h.w.ctx)

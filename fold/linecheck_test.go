@@ -164,6 +164,8 @@ func (h *line) verifyTable(key string, folds []plainFold) (rejects []string) {
 			plans, refused := folds[i].plan(key, states[folds[i].base[key]])
 			rejects = append(rejects, refused...)
 			rejects = append(rejects, land(key, plans, state)...)
+		case tx.Op.Kind() == lance.KindRewrite:
+			h.met["table compacted"]++ // by a folder: no row changes
 		default:
 			require.True(h.t, v == 1 || tx.Op.Kind() == lance.KindUpdateConfig, "version %d of %s: kind %v", v, key, tx.Op.Kind())
 		}

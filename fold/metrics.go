@@ -14,15 +14,16 @@ import (
 
 // metrics are the instruments of a folder.
 type metrics struct {
-	duration metric.Float64Histogram
-	rows     metric.Int64Counter
-	entries  metric.Int64Counter
-	rejected metric.Int64Counter
-	changed  metric.Int64Counter
-	lag      metric.Float64Gauge
-	backlog  metric.Int64Gauge
-	failures metric.Int64Counter
-	tables   metric.Int64Gauge
+	duration  metric.Float64Histogram
+	rows      metric.Int64Counter
+	entries   metric.Int64Counter
+	rejected  metric.Int64Counter
+	changed   metric.Int64Counter
+	lag       metric.Float64Gauge
+	backlog   metric.Int64Gauge
+	failures  metric.Int64Counter
+	tables    metric.Int64Gauge
+	fragments metric.Int64Gauge
 	// reported are the held tables of the last report.
 	reported map[attribute.Set]bool
 }
@@ -34,16 +35,17 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 	}
 	b := instruments{meter: m}
 	out := &metrics{
-		duration: b.seconds("foldline.fold.duration", "time from choosing a cut to its publish"),
-		rows:     b.count("foldline.fold.rows", "{row}", "rows of published cuts, before coalescing"),
-		entries:  b.count("foldline.fold.entries", "{entry}", "entries of published cuts"),
-		rejected: b.count("foldline.fold.rejected", "{row}", "rows sent to the dead letters, by code"),
-		changed:  b.count("foldline.fold.changed", "{row}", "changes of published folds, by kind: inserted, updated, deleted, missing"),
-		lag:      b.gauge("foldline.fold.lag", "s", "age of the oldest entry that was not published when a fold ended, well or not; 0 when nothing waits"),
-		backlog:  b.level("foldline.fold.backlog", "By", "unreleased bytes of all lanes when the last cut was chosen"),
-		tables:   b.level("foldline.fold.tables_held", "{table}", "tables that take no folds, by table and state: 1 while it is so"),
-		reported: map[attribute.Set]bool{},
-		failures: b.count("foldline.fold.failures", "{fold}", "folds that ended in an error, by class"),
+		duration:  b.seconds("foldline.fold.duration", "time from choosing a cut to its publish"),
+		rows:      b.count("foldline.fold.rows", "{row}", "rows of published cuts, before coalescing"),
+		entries:   b.count("foldline.fold.entries", "{entry}", "entries of published cuts"),
+		rejected:  b.count("foldline.fold.rejected", "{row}", "rows sent to the dead letters, by code"),
+		changed:   b.count("foldline.fold.changed", "{row}", "changes of published folds, by kind: inserted, updated, deleted, missing"),
+		lag:       b.gauge("foldline.fold.lag", "s", "age of the oldest entry that was not published when a fold ended, well or not; 0 when nothing waits"),
+		backlog:   b.level("foldline.fold.backlog", "By", "unreleased bytes of all lanes when the last cut was chosen"),
+		tables:    b.level("foldline.fold.tables_held", "{table}", "tables that take no folds, by table and state: 1 while it is so"),
+		fragments: b.level("foldline.fold.fragments", "{fragment}", "fragments of tables when they were last looked at for a compaction, by table"),
+		reported:  map[attribute.Set]bool{},
+		failures:  b.count("foldline.fold.failures", "{fold}", "folds that ended in an error, by class"),
 	}
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, err

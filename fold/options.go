@@ -35,6 +35,7 @@ type Publisher interface {
 	Resume(ctx context.Context, key string) (heads.Table, error)
 	ChangeLanes(ctx context.Context, n uint32) (*heads.Snapshot, error)
 	FinishLanes(ctx context.Context) (*heads.Snapshot, error)
+	Compact(ctx context.Context, key string, base *lance.Table, o lance.CompactOptions) (publisher.Compacted, error)
 }
 
 var _ Publisher = (*publisher.Publisher)(nil)
@@ -88,6 +89,8 @@ type Options struct {
 	// then follows at once. They also start a fold before its time, MaxBytes as stored. Defaults 1,000,000 and 128 MiB; at most 1 GiB.
 	MaxRows  int
 	MaxBytes int64
+	// Compact paces compactions.
+	Compact CompactOptions
 	// Parallel bounds the tables that are prepared at once, and the lanes that are read at once. Default 16.
 	Parallel int
 
@@ -118,6 +121,7 @@ func (o *Options) EnsureDefaults() {
 	options.Default(&o.MaxRows, defaultMaxRows)
 	options.Default(&o.MaxBytes, defaultMaxBytes)
 	options.Default(&o.Parallel, defaultParallel)
+	o.Compact.ensureDefaults()
 	if o.Decode == nil {
 		o.Decode = func(heads.Table, []JSONRow) (DecodedRows, error) {
 			return DecodedRows{}, fmt.Errorf("%w: no Decode, so dead letters cannot be read", ErrInvalid)
@@ -155,5 +159,6 @@ func (o *Options) Validate() error {
 	c.That(o.MaxRows > 0 && o.MaxRows <= maxMaxRows, "MaxRows must be positive and fit in 31 bits")
 	c.That(o.MaxBytes > 0 && o.MaxBytes <= maxMaxBytes, "MaxBytes must be positive and at most 1 GiB")
 	c.That(o.Parallel > 0, "Parallel must be positive")
+	o.Compact.validate(c)
 	return c.Err()
 }

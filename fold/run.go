@@ -18,7 +18,8 @@ import (
 // passed, when a lane's backlog reaches MaxRows or MaxBytes, when [Folder.Trigger]
 // is called, and at once while a cut left something behind. Between folds it
 // adopts what other writers have committed, also to tables that no fold touches:
-// every AdoptInterval, and when a head that a fold needs was cleaned up.
+// every AdoptInterval, and when a head that a fold needs was cleaned up; and it
+// compacts tables, a bounded number of rows after each fold.
 //
 // Errors that a later attempt may cure are retried with backoff and jitter;
 // since the publisher is used up by an error of a publish, a new one is made by
@@ -31,6 +32,7 @@ func (f *Folder) Run(ctx context.Context) error {
 	wait := f.newBackoff()
 	lanes := laneFaults{}
 	f.nextAdoption = f.opts.Clock().Add(f.opts.AdoptInterval) // the claim has just looked
+	f.nextCompaction = f.opts.Clock().Add(f.opts.Compact.Interval)
 	for ctx.Err() == nil {
 		f.runTasks(ctx)
 		started := time.Now()

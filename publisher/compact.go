@@ -36,8 +36,11 @@ type Compacted struct {
 func (p *Publisher) Compact(ctx context.Context, key string, base *lance.Table, o lance.CompactOptions) (Compacted, error) {
 	ctx, end := p.inst.span(ctx, "foldline.compact", attribute.String("table", key))
 	done, err := p.compact(ctx, key, base, o)
-	if errors.Is(err, ErrConflict) || errors.Is(err, lance.ErrConflict) {
+	if err != nil && !errors.Is(err, ErrUsedUp) && ctx.Err() == nil {
 		err = p.orFenced(ctx, err)
+	}
+	if errors.Is(err, lance.ErrConflict) {
+		err = fmt.Errorf("%w: %w", ErrConflict, err)
 	}
 	end(err)
 	if err != nil {

@@ -102,6 +102,23 @@ func (c *resumeCmd) Run(ctx context.Context, e *env) error {
 	return c.print(e, reply, fmt.Sprintf("%s; %d rows replayed, %d rejected", describeTable(*reply.Table), reply.Replayed, reply.Rejected))
 }
 
+type compactCmd struct {
+	Table string `arg:"" help:"Table key."`
+	admin
+}
+
+func (c *compactCmd) Run(ctx context.Context, e *env) error {
+	reply, err := c.ask(ctx, e, envelope.AdminCompact, envelope.AdminRequest{Table: c.Table})
+	if err != nil {
+		return err
+	}
+	line := "; nothing is worth it"
+	if d := reply.Compacted; d != nil && d.Commits > 0 {
+		line = fmt.Sprintf("; %d fragments became %d, %d rows were written anew in %d commits", d.Before, d.After, d.Rows, d.Commits)
+	}
+	return c.print(e, reply, describeTable(*reply.Table)+line)
+}
+
 // describeTable says in one line what state a table is in, since when and why.
 func describeTable(t envelope.AdminTable) string {
 	text := fmt.Sprintf("table %s is %s at version %d", t.Table, t.State, t.Version)

@@ -48,6 +48,9 @@ func TestPauseAndResume(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(10*time.Minute), *s.Held[0].Until, time.Minute)
 	require.Contains(t, ok(t, line("status")...), "a merge")
 	require.Contains(t, ok(t, line("heads", "--json")...), `"until"`)
+	r := foldline(t, line("compact", "node:T")...)
+	require.Equal(t, exit.Conflict, r.code, r.stderr)
+	require.Contains(t, r.stderr, "a merge")
 	testkit.WaitFor(t, "the ingester to refuse", func() bool {
 		reply := ask(t, data, "node:T", `{"id":"b","n":2}`)
 		return strings.Contains(reply, `"class":"busy","code":"table_paused"`) && strings.Contains(reply, `"retry_after_ms"`)
@@ -58,10 +61,25 @@ func TestPauseAndResume(t *testing.T) {
 	require.Contains(t, ok(t, line("adopt", "node:T")...), "heads are at manifest version")
 	require.Contains(t, ok(t, line("resume", "node:T", "--json")...), `"state":"live"`)
 	require.Contains(t, ok(t, line("rejects", "replay", "node:T")...), "0 rows replayed")
-	for _, args := range [][]string{{"resume", "node:None"}, {"pause", "node:None"}, {"adopt", "node:None"}, {"pause", "node:T", "--for", "1ms"}, {"rejects", "replay", "_rejects"}} {
+	for _, args := range [][]string{{"resume", "node:None"}, {"pause", "node:None"}, {"adopt", "node:None"}, {"compact", "node:None"}, {"compact", "none"}, {"pause", "node:T", "--for", "1ms"}, {"rejects", "replay", "_rejects"}} {
 		r := foldline(t, line(args...)...)
 		require.Equal(t, exit.Invalid, r.code, "%v: %s", args, r.stderr)
 	}
+}
+
+// Files of a row each are joined on request, and every row stays.
+func TestCompact(t *testing.T) {
+	data, _ := serving(t, "--input", "node:T="+write(t, `{"id":"a","n":1}`))
+	line := func(args ...string) []string { return append([]string{"--data", data}, args...) }
+	for _, row := range []string{`{"id":"b","n":2}`, `{"id":"c","n":3}`} {
+		ok(t, line("put", "node:T", write(t, row), "--wait")...)
+	}
+	before := ok(t, line("scan", "node:T")...)
+	require.Contains(t, ok(t, line("compact", "node:T")...), "; 3 fragments became 1, 3 rows were written anew in 1 commits")
+	require.Equal(t, before, ok(t, line("scan", "node:T")...))
+	require.Contains(t, ok(t, line("compact", "node:T")...), "nothing is worth it")
+	require.Contains(t, ok(t, line("compact", "node:T", "--json")...), `"compacted":{"commits":0,"rows":0,`)
+	require.Contains(t, ok(t, line("log", "--json")...), `"compact"`)
 }
 
 // A table that cannot be read is named with its reason and takes no rows; the line serves the others; when it is repaired, resume takes it back.
@@ -96,7 +114,7 @@ func TestDamagedTableIsTakenBack(t *testing.T) {
 func TestNoFolder(t *testing.T) {
 	data := sampleLine(t)
 	server := testkit.StartNATS(t)
-	for _, args := range [][]string{{"adopt"}, {"pause", "node:Thing"}, {"resume", "node:Thing"}, {"rejects", "replay", "node:Thing"}} {
+	for _, args := range [][]string{{"adopt"}, {"compact", "node:Thing"}, {"pause", "node:Thing"}, {"resume", "node:Thing"}, {"rejects", "replay", "node:Thing"}} {
 		r := foldline(t, append([]string{"--data", data, "--nats-url", server.ClientURL()}, args...)...)
 		require.Equal(t, exit.Busy, r.code, r.stderr)
 		require.Contains(t, r.stderr, "no folder is active")

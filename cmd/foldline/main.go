@@ -30,6 +30,7 @@ type cli struct {
 	Adopt   adoptCmd   `cmd:"" help:"Publish now what other writers have committed."`
 	Pause   pauseCmd   `cmd:"" help:"Keep folds off a table for a while, so that another writer has it for itself."`
 	Resume  resumeCmd  `cmd:"" help:"Take a suspended, replaced or paused table back: what it missed is replayed, then it takes new rows."`
+	Compact compactCmd `cmd:"" help:"Join the small fragments of a table and drop its deleted rows, now."`
 	Lanes   lanesCmd   `cmd:"" name:"lanes" help:"Show the lane count, or change it: writes are answered busy until every lane is sealed and folded, then the ingesters go on with new logs."`
 	Put     putCmd     `cmd:"" help:"Send rows of a file to a table."`
 	WAL     walCmd     `cmd:"" name:"wal" help:"Look into a lane's log, of a running ingester or in a stopped directory."`

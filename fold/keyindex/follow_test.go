@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore/countstore"
 )
 
@@ -50,6 +51,28 @@ func TestFollowReadsOnlyTheDelta(t *testing.T) {
 	b.follow()
 	require.Zero(t, b.store.Counts().Requests())
 	b.check(b.table, append(someKeys(12), "new"))
+}
+
+// TestFollowReadsOnlyWhatACompactionMoved: of a version in which fragments were joined the index reads the key column of the new one, and of no other.
+func TestFollowReadsOnlyWhatACompactionMoved(t *testing.T) {
+	b := newBed(t)
+	defer func() { require.NoError(t, b.index.Close()) }()
+	for i := range 6 {
+		b.fold(someKeys(12)[2*i:2*i+2], nil, false)
+	}
+	b.follow()
+	op, err := b.table.Compact(b.ctx, lance.CompactOptions{MinFragments: 2, TargetRows: 8})
+	require.NoError(t, err)
+	done, err := b.table.Commit(b.ctx, lance.NewTransaction(b.table, op), lance.CommitOptions{})
+	require.NoError(t, err)
+	b.table = done.Table
+	require.Len(t, b.table.Fragments(), 3, "four became one, two are left alone")
+	b.store.Reset()
+	b.follow()
+	got := b.store.Counts()
+	got.ReadBytes = 0
+	require.Equal(t, countstore.Counts{GetRange: 1}, got, "the new file, which is small")
+	b.check(b.table, someKeys(12))
 }
 
 // TestFollowerStaysSmall: a follower hears of no deletes and of no key's old address, and yet its rows stay near the live keys.

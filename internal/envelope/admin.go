@@ -8,12 +8,13 @@ import (
 
 // The administrative verbs, which the active folder answers. FORMAT.md says what each takes and returns.
 const (
-	AdminStatus = "status" // who the folder is, and when it last published
-	AdminAdopt  = "adopt"  // publish what other writers have committed
-	AdminPause  = "pause"  // keep folds off a table for a while
-	AdminResume = "resume" // take a held table back and replay what it missed
-	AdminReplay = "replay" // play dead letters again
-	AdminLanes  = "lanes"  // begin to change the lane count
+	AdminStatus  = "status"  // who the folder is, and when it last published
+	AdminAdopt   = "adopt"   // publish what other writers have committed
+	AdminPause   = "pause"   // keep folds off a table for a while
+	AdminResume  = "resume"  // take a held table back and replay what it missed
+	AdminReplay  = "replay"  // play dead letters again
+	AdminLanes   = "lanes"   // begin to change the lane count
+	AdminCompact = "compact" // join small fragments of a table
 )
 
 // AdminRequest is the body of an administrative request; members that a verb does not need are left out.
@@ -43,6 +44,16 @@ type AdminReply struct {
 	// Replayed and Rejected count dead letters.
 	Replayed int `json:"replayed,omitempty"`
 	Rejected int `json:"rejected,omitempty"`
+	// Compacted is what a compaction did.
+	Compacted *AdminCompacted `json:"compacted,omitempty"`
+}
+
+// AdminCompacted counts what compactions of a table did.
+type AdminCompacted struct {
+	Commits int   `json:"commits"`
+	Rows    int64 `json:"rows"`   // live rows that were written anew
+	Before  int   `json:"before"` // fragments
+	After   int   `json:"after"`
 }
 
 // AdminTable is the head of a table.

@@ -97,6 +97,10 @@ func (f *folder) administer(ctx context.Context, verb string, r envelope.AdminRe
 		_, replayed, err = f.folder.Load().Resume(ctx, r.Table)
 	case envelope.AdminLanes:
 		_, err = f.folder.Load().ChangeLanes(ctx, r.Lanes)
+	case envelope.AdminCompact:
+		var c fold.CompactReport
+		c, err = f.folder.Load().Compact(ctx, r.Table)
+		reply.Compacted = &envelope.AdminCompacted{Commits: c.Commits, Rows: c.Rows, Before: c.Before, After: c.After}
 	case envelope.AdminReplay:
 		replayed, err = f.folder.Load().Replay(ctx, r.Table, fold.Selection{IDs: r.IDs})
 	default:

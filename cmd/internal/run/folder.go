@@ -109,7 +109,8 @@ func (f *folder) start(ctx context.Context) error {
 	folder, err := fold.New(fold.Options{
 		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane, Index: f.index, Opened: f.standby.tables(),
 		Interval: f.cfg.Fold.Interval, AdoptInterval: f.cfg.Fold.AdoptInterval, SuspendAfter: f.cfg.Suspend.After, MaxRows: int(f.cfg.Fold.MaxRows), MaxBytes: int64(f.cfg.Fold.MaxBytes),
-		Notify: f.notify, Decode: decodeLetters, Logger: f.log, Clock: f.deps.Clock, Step: f.foldStep(),
+		Compact: f.cfg.Compact.fold(),
+		Notify:  f.notify, Decode: decodeLetters, Logger: f.log, Clock: f.deps.Clock, Step: f.foldStep(),
 		Meter: f.deps.Telemetry.Meter("fold"), Tracer: f.deps.Telemetry.Tracer("fold"),
 	})
 	if err != nil {

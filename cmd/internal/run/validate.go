@@ -44,6 +44,7 @@ func (c *Config) Validate() error {
 	positive("fold.max_bytes", int64(c.Fold.MaxBytes))
 	positive("suspend.after", int64(c.Suspend.After))
 	c.Retention.validate(bad)
+	c.Compact.validate(bad)
 	seen := map[string]bool{}
 	for i, t := range c.Tables {
 		if seen[t.Table] {
