@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
@@ -369,10 +367,8 @@ func TestOptionsAreChecked(t *testing.T) {
 
 // A producer that starts before the server knows no payload limit yet; its messages wait instead of being refused.
 func TestWriteBeforeTheFirstConnect(t *testing.T) {
-	gone := testkit.StartNATS(t)
-	address := gone.Addr().(*net.TCPAddr)
-	testkit.StopNATS(gone)
-	nc, err := nats.Connect(gone.ClientURL(), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond))
+	port := testkit.FreePort(t)
+	nc, err := nats.Connect(testkit.Loopback(port), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond))
 	require.NoError(t, err)
 	defer nc.Close()
 	c, err := client.New(nc, "g", client.WithAttemptTimeout(50*time.Millisecond))
@@ -381,7 +377,7 @@ func TestWriteBeforeTheFirstConnect(t *testing.T) {
 	p, err := c.SendAsync(t.Context(), "node:A", client.OpUpsert, json.RawMessage(`{"id":"a"}`))
 	require.NoError(t, err)
 
-	s := testkit.StartNATS(t, func(o *server.Options) { o.Port = address.Port })
+	s := testkit.StartNATS(t, testkit.OnPort(port))
 	o := &owner{}
 	_, err = testkit.ConnectNATS(t, s).Subscribe("foldline.g.write.*", o.on)
 	require.NoError(t, err)

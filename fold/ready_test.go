@@ -34,7 +34,8 @@ func ready(f *Folder) func() bool { return func() bool { return f.Ready() == nil
 // one that has never got round, or whose last fold failed.
 func TestReportC160ReadyWhileItGetsRound(t *testing.T) {
 	var ahead atomic.Int64
-	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	start := time.Now() // the clock stands still but for ahead
+	clock := func() time.Time { return start.Add(time.Duration(ahead.Load())) }
 	f, p := failingFolder(t, Options{Clock: clock}, errors.New("the store is away"))
 	hang := &stuck{Publisher: p, hang: make(chan chan struct{})}
 	f.publisher = hang

@@ -14,6 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/internal/testkit"
 )
 
 // try appends without waiting and gives Append's own error.
@@ -178,7 +180,7 @@ func TestFlushErrorsHoldAdmission(t *testing.T) {
 	require.Contains(t, s.Fault, "no space")
 	require.Len(t, rowIDs(readAll(t, r, r.requestAll(0)), 1), 100*acked)
 	full.Store(false)
-	require.Eventually(t, func() bool { return r.fault.storage() == nil }, 10*time.Second, time.Millisecond)
+	testkit.WaitFor(t, "space", func() bool { return r.fault.storage() == nil })
 	r.put(entryOf("", 7, 1))
 	require.NoError(t, r.stop())
 }

@@ -7,28 +7,16 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/foldline/foldline/internal/testkit"
 )
 
 // startNATS runs a real server in this process and gives a connection to it.
 func startNATS(t testing.TB) *nats.Conn {
 	t.Helper()
-	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
-	require.NoError(t, err)
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	require.True(t, s.ReadyForConnections(10*time.Second))
-	return connect(t, s.ClientURL())
-}
-
-func connect(t testing.TB, url string) *nats.Conn {
-	t.Helper()
-	nc, err := nats.Connect(url)
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	return nc
+	return testkit.ConnectNATS(t, testkit.StartNATS(t))
 }
 
 func laneSubjects(lane int) ReadSubjects {
@@ -44,10 +32,10 @@ func serve(t testing.TB, nc *nats.Conn, l *Log) ReadSubjects {
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, nc, subjects, l) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
-	require.Eventually(t, func() bool {
+	testkit.WaitFor(t, "the log to be served", func() bool {
 		_, err := NewRemote(nc, subjects, RemoteOptions{}).Status(t.Context())
 		return err == nil
-	}, 10*time.Second, time.Millisecond)
+	})
 	return subjects
 }
 
@@ -133,7 +121,7 @@ func lossyRelay(t *testing.T, nc *nats.Conn, to string, change func(n int, msg *
 		require.NoError(t, err)
 		require.NoError(t, nc.PublishRequest(to, inbox, req.Data))
 		for {
-			msg, err := replies.NextMsg(5 * time.Second)
+			msg, err := replies.NextMsg(time.Minute)
 			require.NoError(t, err)
 			kind := msg.Header.Get(headerFrame)
 			frames++
@@ -206,7 +194,7 @@ func TestForeignFormatOnTheWire(t *testing.T) {
 		`{`: "invalid_request",
 		`{"v":1,"inc":"x","epoch":0,"after":"0","through":"0"}`: "fenced",
 	} {
-		reply, err := nc.Request(subjects.Read, []byte(body), 5*time.Second)
+		reply, err := nc.Request(subjects.Read, []byte(body), time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, code, reply.Header.Get(headerError), body)
 	}

@@ -297,7 +297,7 @@ func fillToTheEnd(dir, scratch string) error {
 
 // goOn appends one entry as soon as the log admits it again.
 func goOn(l *Log, n int) error {
-	deadline, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	deadline, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()

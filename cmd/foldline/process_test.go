@@ -44,7 +44,7 @@ func start(t *testing.T, program string, args ...string) *process {
 // wait returns when the program has ended, with what it left.
 func (p *process) wait(t *testing.T) result {
 	t.Helper()
-	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+	limit, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	select {
 	case <-p.exited:

@@ -21,6 +21,7 @@ import (
 // server and of the producer's and the ingester's connections included, which take 11 of them, 20 when the message has a header. A goroutine hand-over with a
 // closure, a reply with a header or, for rows of JSON, an Arrow record for each message would pass them; for a stream, a second array or a copy of a column.
 func TestAllocationsOfAnAck(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // pools and batches are smaller with more, and the counts a little higher
 	row := func(dst []byte, i int) []byte {
 		return fmt.Appendf(dst, `{"id":"key-%012d","name":"a name of some length, as names are","n":%d}`+"\n", i, i)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/client"
@@ -147,7 +146,6 @@ func TestServerRestarts(t *testing.T) {
 	l := newLine(t, settings{reconnect: true})
 	c, err := client.New(l.nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithMaxOutstanding(32, 1<<20))
 	require.NoError(t, err)
-	port := l.server.Addr().String()
 	var want []string
 	for round := range 5 {
 		var open []*client.Pending
@@ -158,11 +156,7 @@ func TestServerRestarts(t *testing.T) {
 			open, want = append(open, p), append(want, key)
 			if i == 20+round {
 				testkit.StopNATS(l.server)
-				l.server = testkit.StartNATS(t, func(o *server.Options) {
-					_, text, _ := strings.Cut(port, ":")
-					_, err := fmt.Sscan(text, &o.Port)
-					require.NoError(t, err)
-				})
+				l.server = testkit.StartNATS(t, l.restarts)
 			}
 		}
 		for _, p := range open {

@@ -254,7 +254,7 @@ func TestStopAnswersWhatWasTaken(t *testing.T) {
 		require.Equal(t, envelope.StateDurable, r.State)
 	}
 	require.Error(t, l.in.Ready())
-	_, err = l.nc.Request("foldline.demo.write.node:Airport", []byte(`{"id":"late","name":"x"}`), time.Minute)
+	_, err = l.nc.Request("foldline.demo.write.node:Airport", []byte(`{"id":"late","name":"x"}`), replyLimit)
 	require.ErrorIs(t, err, nats.ErrNoResponders)
 }
 

@@ -26,6 +26,9 @@ import (
 
 const graph = "demo"
 
+// replyLimit ends a test that hangs.
+const replyLimit = 4 * time.Minute
+
 // childEnv marks the process of a test that leaves goroutines behind by its nature: a log that failed keeps its storage
 // engine's until the process ends.
 const childEnv = "FOLDLINE_INGEST_TEST_CHILD"
@@ -54,16 +57,17 @@ func inChild(t *testing.T) bool {
 // line is the real line up to the heads: a NATS server, a log on disk, a graph in memory, and a folder that is
 // told when to fold.
 type line struct {
-	t      testing.TB
-	server *server.Server
-	nc     *nats.Conn // of the producer
-	own    *nats.Conn // of the ingester
-	store  *countstore.Store
-	log    *wal.Log
-	pub    *publisher.Publisher
-	folder *fold.Folder
-	alloc  *memory.CheckedAllocator
-	in     *ingest.Ingester
+	t        testing.TB
+	server   *server.Server
+	restarts testkit.NATSOption // of a server that comes back
+	nc       *nats.Conn         // of the producer
+	own      *nats.Conn         // of the ingester
+	store    *countstore.Store
+	log      *wal.Log
+	pub      *publisher.Publisher
+	folder   *fold.Folder
+	alloc    *memory.CheckedAllocator
+	in       *ingest.Ingester
 
 	logMayFail bool
 
@@ -94,10 +98,15 @@ var flight = publisher.TableSpec{Key: "edge:Flight", UnknownFields: heads.DropUn
 // newLine starts a line and stops it with the test; everything it took is answered by then and no record leaks.
 func newLine(t testing.TB, s settings) *line {
 	t.Helper()
-	l := &line{t: t, server: testkit.StartNATS(t), alloc: memory.NewCheckedAllocator(memory.NewGoAllocator())}
+	l := &line{t: t, alloc: memory.NewCheckedAllocator(memory.NewGoAllocator())}
 	var connect []nats.Option
 	if s.reconnect {
+		l.restarts = testkit.OnPort(testkit.FreePort(t))
+		l.server = testkit.StartNATS(t, l.restarts)
 		connect = []nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(5 * time.Millisecond), nats.ReconnectJitter(0, 0)}
+	}
+	if l.server == nil {
+		l.server = testkit.StartNATS(t)
 	}
 	l.nc, l.own = testkit.ConnectNATS(t, l.server, connect...), testkit.ConnectNATS(t, l.server, connect...)
 	var inner objstore.Store = objstore.NewMemory()
@@ -220,7 +229,7 @@ func message(table, body string, headers ...string) *nats.Msg {
 // ask sends a request and waits for its reply.
 func (l *line) ask(msg *nats.Msg) *nats.Msg {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(l.t.Context(), replyLimit)
 	defer cancel()
 	reply, err := l.nc.RequestMsgWithContext(ctx, msg)
 	require.NoError(l.t, err)

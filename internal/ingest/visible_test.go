@@ -155,7 +155,7 @@ func TestFencedIngesterStops(t *testing.T) {
 	err = testkit.Receive(t, "the end", l.stopped)
 	l.stopped <- err
 	require.ErrorIs(t, err, ingest.ErrFenced)
-	_, err = l.nc.Request("foldline.demo.write.node:Airport", []byte(`{"id":"x","name":"x"}`), time.Minute)
+	_, err = l.nc.Request("foldline.demo.write.node:Airport", []byte(`{"id":"x","name":"x"}`), replyLimit)
 	require.ErrorIs(t, err, nats.ErrNoResponders)
 }
 

@@ -9,11 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// natsStart bounds the start of a server, and each connection to it.
-const natsStart = 30 * time.Second
+// natsStart bounds the start of a server, and each connection to it, on a machine that is far too busy.
+const natsStart = time.Minute
 
 // NATSOption changes the server's options before it starts.
 type NATSOption func(*server.Options)
+
+// OnPort is the option of a server that is stopped and started again, or started late; see [FreePort].
+func OnPort(port int) NATSOption { return func(o *server.Options) { o.Port = port } }
 
 // StartNATS runs a real NATS server with JetStream inside the test's process, on a random port of the
 // loopback interface, with its files in the test's temporary directory. It stops with the test.

@@ -33,7 +33,7 @@ func StartNATSProcess(t testing.TB) *NATSProcess {
 	}
 	out, err := exec.CommandContext(t.Context(), "go", append(args, natsServerModule)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	p.address = freeAddress(t)
+	p.address = Loopback(FreePort(t))
 	p.start()
 	t.Cleanup(p.stop)
 	return p
@@ -69,7 +69,7 @@ func (p *NATSProcess) start() {
 	p.cmd = exec.Command(p.binary, "-a", host, "-p", port, "-js", "-sd", p.dir)
 	require.NoError(p.t, p.cmd.Start())
 	WaitFor(p.t, "the NATS process to take connections", func() bool {
-		nc, err := nats.Connect(p.URL())
+		nc, err := nats.Connect(p.URL(), nats.Timeout(natsStart))
 		if err != nil {
 			return false
 		}

@@ -3,7 +3,6 @@ package testkit
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -55,7 +54,7 @@ func StartGateway(t testing.TB, bucket string) *Gateway {
 // StartGatewayOn starts a gateway on a directory that another one may serve too.
 func StartGatewayOn(t testing.TB, dir string) *Gateway {
 	t.Helper()
-	g := &Gateway{Dir: dir, t: t, address: freeAddress(t)}
+	g := &Gateway{Dir: dir, t: t, address: Loopback(FreePort(t))}
 	g.URL = "http://" + g.address
 	t.Cleanup(g.Kill)
 	g.Start()
@@ -108,13 +107,4 @@ func answers(url string) bool {
 		return false
 	}
 	return r.Body.Close() == nil
-}
-
-// freeAddress is an address of the loopback interface on which nobody listens now.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

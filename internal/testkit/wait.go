@@ -10,10 +10,10 @@ import (
 // for a machine that is far too busy; it says nothing about how long something may take.
 const (
 	waitStep  = 2 * time.Millisecond
-	waitLimit = time.Minute
+	waitLimit = 4 * time.Minute
 )
 
-// WaitFor waits until cond holds, and fails the test when that takes longer than a minute. The
+// WaitFor waits until cond holds, and fails the test when that takes longer than four minutes. The
 // message says what was waited for.
 func WaitFor(t testing.TB, what string, cond func() bool) {
 	t.Helper()
@@ -40,7 +40,7 @@ func Until(ctx context.Context, cond func() bool) bool {
 	}
 }
 
-// Receive takes one value from a channel, and fails the test when none comes within a minute.
+// Receive takes one value from a channel, and fails the test when none comes within four minutes.
 func Receive[T any](t testing.TB, what string, ch <-chan T) T {
 	t.Helper()
 	timer := time.NewTimer(waitLimit)

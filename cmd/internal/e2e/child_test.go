@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -48,6 +47,9 @@ const (
 	// lanesChild is the command that changes the lane count to that of its plan.
 	lanesChild = "lanes"
 )
+
+// folderLease is longer than the one that folders have: a machine that stands still for a moment must not end one that a test does not end.
+const folderLease = 10 * time.Second
 
 // childPlan tells a child what it is, where to work and when to die.
 type childPlan struct {
@@ -120,6 +122,7 @@ func (p childPlan) run(ctx context.Context, deps run.Deps) error {
 		deps.Unleased = true
 		return run.Folder(ctx, cfg, deps)
 	case folderChild:
+		deps.FolderLease = folderLease
 		cfg.Fold.IndexDir = filepath.Join(data.Index(), strconv.Itoa(os.Getpid())) // kept warm while it stands by
 		return run.Folder(ctx, cfg, deps)
 	case lanesChild:
@@ -268,15 +271,6 @@ func (c *child) stop(t *testing.T) {
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	<-c.exited
 	require.True(t, c.cmd.ProcessState.Success(), "%s\n%s", c.cmd.ProcessState, c.log)
-}
-
-// freePort is a port that every child of a test listens on in turn.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // root is where the graph is.

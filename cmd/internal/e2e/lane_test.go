@@ -48,7 +48,7 @@ func TestPausedIngesterIsFenced(t *testing.T) {
 	data, store := t.TempDir(), objstore.Store(nil)
 	plan := childPlan{Data: data, URL: s.ClientURL(), Lanes: uint32(len(ingesterPauses))}
 	folder := plan
-	folder.Process = folderChild
+	folder.Process = rivalChild // that no lease of its own can end
 	f := startChild(t, folder)
 	store = openGraph(t, plan.root())
 	testkit.WaitFor(t, "the tables", func() bool { return hasTables(t, store) })
@@ -110,11 +110,11 @@ func (l *pausedLane) send(reply string) {
 // acknowledged waits until the successor has taken a row.
 func (l *pausedLane) acknowledged() {
 	l.t.Helper()
+	inbox, err := l.nc.SubscribeSync(l.nc.NewRespInbox())
+	require.NoError(l.t, err)
+	defer func() { require.NoError(l.t, inbox.Unsubscribe()) }()
 	testkit.WaitFor(l.t, "the successor to take a row, lane "+strconv.Itoa(int(l.lane)), func() bool {
 		require.False(l.t, l.successor.ended(), "%s", l.successor.log)
-		inbox, err := l.nc.SubscribeSync(l.nc.NewRespInbox())
-		require.NoError(l.t, err)
-		defer func() { require.NoError(l.t, inbox.Unsubscribe()) }()
 		l.send(inbox.Subject)
 		return isReceipt(l.t, inbox)
 	})

@@ -35,7 +35,7 @@ func startCluster(t *testing.T) *cluster {
 // newCluster is a line on a server that the test has started.
 func newCluster(t *testing.T, url string) *cluster {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0))
+	nc, err := nats.Connect(url, nats.Timeout(reachLimit), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	c, err := client.New(nc, graph, client.WithAttemptTimeout(200*time.Millisecond), client.WithRetryFor(5*time.Minute))

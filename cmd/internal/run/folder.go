@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ type folder struct {
 // runUnderLease is a standby until the lease comes, and then the folder until the lease goes.
 func (f *folder) runUnderLease(ctx context.Context) error {
 	held, err := lease.Acquire(ctx, f.nc, lease.Options{
-		Bucket: "foldline_" + f.cfg.Graph, Key: "lease.folder", Owner: owner() + " " + ulid.Make().String(), TTL: leaseTTL,
+		Bucket: "foldline_" + f.cfg.Graph, Key: "lease.folder", Owner: owner() + " " + ulid.Make().String(), TTL: cmp.Or(f.deps.FolderLease, leaseTTL),
 	}, func(holder string) {
 		f.log.Info("standing by", "lease_owner", holder)
 		f.standby = f.standBy(ctx)

@@ -40,6 +40,8 @@ type Deps struct {
 	Step func(step string)
 	// Unleased lets a folder claim without the lease, as one does that holds it by mistake: the epochs alone are left to fence it. For tests.
 	Unleased bool
+	// FolderLease replaces the time to live of the folder's lease, for tests on machines that stand still for seconds. 0 is leaseTTL.
+	FolderLease time.Duration
 	// Prepared is told the rows of each fold that is ready to be committed, Published that it is. Nil means nobody is told.
 	Prepared  func(rows int)
 	Published func()
