@@ -72,7 +72,7 @@ func (c S3Config) measure(ctx context.Context, tables int) (figures []Figure, er
 		return nil, err
 	}
 	defer s.close()
-	l, err := StartLine(ctx, LineConfig{Dir: c.Dir, Tables: tables, Store: s.store})
+	l, err := StartLine(ctx, LineConfig{Dir: c.Dir, Tables: tables, Store: s.others, Wrap: func(objstore.Store) objstore.Store { return s.store }})
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,11 @@ func (s *span) add(d time.Duration, chain int) {
 	s.chains = append(s.chains, float64(chain))
 }
 
-// s3Server is an S3 server in this process that holds up each request, and remembers when it began and ended.
+// s3Server is an S3 server in this process that holds up each request, and remembers when those through store began and ended. The ingester's go through others:
+// it reads the heads that were published while the next fold is at work, which no fold waits for.
 type s3Server struct {
-	store  *s3store.Store
-	server *httptest.Server
+	store, others *s3store.Store
+	servers       []*httptest.Server
 
 	mu       sync.Mutex
 	requests []interval
@@ -160,26 +161,40 @@ func startS3(ctx context.Context) (*s3Server, error) {
 		}
 		return faulthttp.Fault{Delay: putLatency}
 	})
-	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from := time.Now()
-		slow.ServeHTTP(w, r)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.requests = append(s.requests, interval{from, time.Now()})
-	}))
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench"} {
 		if err := os.Setenv(name, value); err != nil { // the server checks no key, and the chain wants some
 			return nil, err
 		}
 	}
-	o := s3store.Options{Endpoint: s.server.URL, Region: "us-east-1"}
-	o.Bucket = bucket
-	var err error
-	s.store, err = s3store.Open(ctx, o)
-	return s, err
+	open := func(handler http.Handler) (*s3store.Store, error) {
+		server := httptest.NewServer(handler)
+		s.servers = append(s.servers, server)
+		o := s3store.Options{Endpoint: server.URL, Region: "us-east-1"}
+		o.Bucket = bucket
+		return s3store.Open(ctx, o)
+	}
+	var err, othersErr error
+	s.store, err = open(s.timed(slow))
+	s.others, othersErr = open(slow)
+	return s, errors.Join(err, othersErr)
 }
 
-func (s *s3Server) close() { s.server.Close() }
+// timed notes when each request began and ended.
+func (s *s3Server) timed(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from := time.Now()
+		inner.ServeHTTP(w, r)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.requests = append(s.requests, interval{from, time.Now()})
+	})
+}
+
+func (s *s3Server) close() {
+	for _, server := range s.servers {
+		server.Close()
+	}
+}
 
 func (s *s3Server) reset() {
 	s.mu.Lock()

@@ -74,7 +74,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		return d
 	})
 	for _, want := range []string{
-		"cut", "prepared", "record.before", "record.after", "commit.node:A.before", "commit.edge:C.after", "publish.before", "publish.after",
+		"cut", "prepared", "record.before", "record.after", "commit.node:A.before", "commit.edge:C.after", "draft.before", "draft.after", "publish.before", "publish.after",
 	} {
 		_, ok := seen.Load(want)
 		require.True(t, ok, want)

@@ -180,7 +180,7 @@ var folderSteps = func() []string {
 	for _, table := range append(slices.Clone(modelTables), heads.RejectsKey) {
 		steps = append(steps, "commit."+table+".before", "commit."+table+".after")
 	}
-	return append(steps, "publish.before", "publish.after", "published", "notified")
+	return append(steps, "draft.before", "draft.after", "publish.before", "publish.after", "published", "notified")
 }()
 
 // claimSteps are those of a claim, with the completion of a fold.
@@ -189,7 +189,7 @@ var claimSteps = func() []string {
 	for _, table := range append(slices.Clone(modelTables), heads.RejectsKey) {
 		steps = append(steps, "barrier."+table+".before", "barrier."+table+".after", "commit."+table+".before", "commit."+table+".after")
 	}
-	return append(steps, "recover.before", "publish.before", "publish.after", "recover.after")
+	return append(steps, "recover.before", "draft.before", "draft.after", "publish.before", "publish.after", "recover.after")
 }()
 
 // drawTrouble decides what goes wrong, and what another engine does meanwhile.

@@ -57,7 +57,7 @@ var skewSteps = []struct {
 	behind bool
 }{
 	{"cut", false}, {"prepared", false}, {"record.before", false}, {"record.after", false}, {"commit.node:A.before", false},
-	{"commit.node:A.after", true}, {"commit.edge:E.before", true}, {"commit.edge:E.after", true}, {"publish.before", true}, {"publish.after", true},
+	{"commit.node:A.after", true}, {"commit.edge:E.before", true}, {"draft.after", true}, {"commit.edge:E.after", true}, {"publish.before", true}, {"publish.after", true},
 }
 
 // TestRaceR13ForeignDeleteBetweenAnyTwoSteps: another program deletes a node, in between any two steps of a fold that inserts an edge to it and writes another

@@ -143,6 +143,7 @@ func (c *committer) attempt(ctx context.Context, latest *Table, number int) (r R
 	if err != nil || !landed {
 		return Result{}, false, err
 	}
+	c.o.Put(next)
 	return c.confirm(ctx, next, latest)
 }
 

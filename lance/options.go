@@ -25,6 +25,8 @@ type CommitOptions struct {
 	// inserted a key that ours inserts. The rule compares single bits, so that any two large sets conflict; who knows its own keys can
 	// ask the filter for each and look at their rows. latest is the version that ours would be put on top of. nil keeps the rule.
 	SameKey func(ctx context.Context, latest *Table, theirs Committed) (bool, error)
+	// Put is told each version that was put, before it is confirmed: it may not count, and another may follow. nil = none.
+	Put func(next *Table)
 	// MaxAttempts bounds the puts; zero is 20, one is no retry.
 	MaxAttempts int
 	// AssumeLatest leaves out the LIST after the put. It is for tables whose old versions only the caller deletes, and who checks
@@ -40,6 +42,9 @@ func (o *CommitOptions) ensureDefaults() {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Put == nil {
+		o.Put = func(*Table) {}
 	}
 }
 

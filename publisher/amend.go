@@ -58,7 +58,7 @@ func decodeAmendment(path string, data []byte) ([]Reject, error) {
 
 // commitRejects commits the dead letters after every other table: the record's rejects, what the amendments of committed tables add, and all
 // rows of tables that were given up. It is the decision about those. It returns nil when there are none, and how many rows they are.
-func (p *Publisher) commitRejects(ctx context.Context, rec *record, results []committed, start starter) (*committed, int, error) {
+func (p *Publisher) commitRejects(ctx context.Context, rec *record, results []committed, start starter, early *ahead) (*committed, int, error) {
 	more, err := p.moreRejects(ctx, rec, results)
 	if err != nil {
 		return nil, 0, err
@@ -81,7 +81,7 @@ func (p *Publisher) commitRejects(ctx context.Context, rec *record, results []co
 	}
 	decision := *t
 	decision.givenUp = formatGivenUp(results)
-	done, err := p.commitTable(ctx, rec, &decision, start)
+	done, err := p.commitTable(ctx, rec, &decision, start, early)
 	if err == nil && done.givenUp != nil {
 		err = fmt.Errorf("%w: the dead letters cannot be committed: %w", ErrCorrupt, done.givenUp)
 	}

@@ -93,7 +93,7 @@ type betweenStep struct {
 // table's commit has landed.
 var betweenSteps = []betweenStep{
 	{"planned", false}, {"record.before", false}, {"record.after", false}, {"commit.node:Airport.before", false},
-	{"commit.node:Airport.after", true}, {"commit._rejects.before", true}, {"commit._rejects.after", true}, {"publish.before", true},
+	{"commit.node:Airport.after", true}, {"commit._rejects.before", true}, {"draft.after", true}, {"commit._rejects.after", true}, {"publish.before", true},
 	{"publish.after", true},
 }
 
@@ -183,7 +183,7 @@ func (c betweenCell) run(t *testing.T, store objstore.Store, writer foreignWrite
 	ctx := context.Background()
 	p, log := betweenGraph(t, store)
 	mortal, kill := mortalStore(store)
-	p.o.Store = mortal
+	p.moveTo(ctx, t, mortal)
 	var once sync.Once
 	act := func() {
 		once.Do(func() {

@@ -65,15 +65,21 @@ func holds(t *lance.Table, rec *record) bool { return t.MetadataValue(fence.Meta
 type starter func(*recordTable) (attempt, error)
 
 // commitTable commits one table's part of a fold at most once. A table that cannot take it is given up, which is no error here.
-func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable, start starter) (c committed, err error) {
+// early is told what it will have been when its put counts, and what it has been.
+func (p *Publisher) commitTable(ctx context.Context, rec *record, t *recordTable, start starter, early *ahead) (c committed, err error) {
 	ctx, end := p.inst.span(ctx, "foldline.commit", attribute.String("table", t.key))
-	defer func() { end(errors.Join(err, c.givenUp)) }()
+	defer func() {
+		if err == nil {
+			early.note(c)
+		}
+		end(errors.Join(err, c.givenUp))
+	}()
 	w := p.newWait(t.key)
 	a, err := start(t)
 	for {
 		began := w.next()
 		if err == nil {
-			c, err = p.try(ctx, rec, t, a, w)
+			c, err = p.try(ctx, rec, t, a, w, early)
 		}
 		if err == nil {
 			return c, nil
@@ -155,7 +161,7 @@ func (p *Publisher) storeIsDown(ctx context.Context, rec *record) error {
 }
 
 // try makes one commit call.
-func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a attempt, w *wait) (committed, error) {
+func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a attempt, w *wait, early *ahead) (committed, error) {
 	metadata, err := p.metadata(rec, t.id, a.amendment)
 	if err != nil {
 		return committed{}, err
@@ -167,6 +173,7 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 	guard := fence.Guard(p.epoch, p.authority)
 	done, err := a.base.Commit(ctx, a.tx, lance.CommitOptions{Affected: a.affected, SetMetadata: metadata, Clock: p.o.Clock,
 		SameKey: fence.SameKey(a.keys),
+		Put:     func(next *lance.Table) { early.note(t.with(a, next)) },
 		Check: func(ctx context.Context, x lance.Attempt) error {
 			if holds(x.Latest, rec) {
 				return errLanded
@@ -198,11 +205,16 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 	}
 	p.step("commit.%s.after", t.key)
 	p.inst.commits.Add(ctx, 1)
-	c := committed{id: t.id, headVersion: t.headVersion, table: done.Table, state: heads.StateLive, amendment: a.amendment, lost: a.lost}
+	c := t.with(a, done.Table)
 	if done.Newest > done.Table.Version() {
 		c.state, err = p.above(ctx, done.Table, done.Newest)
 	}
 	return c, err
+}
+
+// with is the table when a version made by a holds the fold and nothing has replaced it.
+func (t *recordTable) with(a attempt, version *lance.Table) committed {
+	return committed{id: t.id, headVersion: t.headVersion, table: version, state: heads.StateLive, amendment: a.amendment, lost: a.lost}
 }
 
 // above reads what landed on top of a version of ours: an overwrite or a restore means that the table was replaced.

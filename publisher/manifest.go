@@ -29,6 +29,8 @@ type change struct {
 	// apply checks the preconditions against next, a copy of the parent of this attempt, and changes it. Lineage, journal and version are
 	// set around it; it fills Tables, Cuts, Fold and Record of commit. It may run several times, each on another parent.
 	apply func(next *heads.Snapshot, commit *heads.GraphCommit) error
+	// draft is the hot file of the first attempt, uploaded before; nil = none.
+	draft *draft
 }
 
 // manifest commits to the manifest of heads. What is current is asked, or hinted and judged by the put.
@@ -125,11 +127,14 @@ func landed(s *heads.Snapshot, id string) bool {
 
 // attempt tries c on one parent.
 func (m *manifest) attempt(ctx context.Context, parent *heads.Snapshot, c change) (*heads.Snapshot, error) {
-	next, err := m.next(parent, c)
+	at := m.o.Clock()
+	if c.draft != nil && c.draft.parent == parent {
+		at = c.draft.at
+	}
+	next, err := m.next(parent, c, at)
 	if err != nil {
 		return nil, err
 	}
-	dropMoved(next, m.moved)
 	if len(next.Journal) > journalLimit {
 		moved, err := m.moveHistory(ctx, next.Journal[:len(next.Journal)-journalKeep], next.History, false)
 		if err != nil {
@@ -140,7 +145,7 @@ func (m *manifest) attempt(ctx context.Context, parent *heads.Snapshot, c change
 	if err := next.Validate(); err != nil {
 		return nil, err
 	}
-	table, err := m.put(ctx, parent, next, c.registry)
+	table, err := m.put(ctx, parent, next, c)
 	if err != nil {
 		return nil, err
 	}
@@ -153,18 +158,19 @@ func (m *manifest) attempt(ctx context.Context, parent *heads.Snapshot, c change
 	return next, nil
 }
 
-// next builds the state after c on parent.
-func (m *manifest) next(parent *heads.Snapshot, c change) (*heads.Snapshot, error) {
+// next builds the state after c on parent, without what was moved to the history.
+func (m *manifest) next(parent *heads.Snapshot, c change, at time.Time) (*heads.Snapshot, error) {
 	next := parent.Clone()
 	next.Version = parent.Version + 1
 	commit := heads.GraphCommit{ID: c.id, Parent: parent.Commit.ID, Version: next.Version, Kind: c.kind, Actor: c.actor,
-		CreatedAt: after(parent.Commit.CreatedAt, m.o.Clock())}
+		CreatedAt: after(parent.Commit.CreatedAt, at)}
 	if err := c.apply(next, &commit); err != nil {
 		return nil, err
 	}
 	next.Commit = commit
 	next.Journal = append(next.Journal, commit)
 	m.moveBoundary(next)
+	dropMoved(next, m.moved)
 	return next, nil
 }
 
@@ -177,8 +183,8 @@ func after(parent, clock time.Time) time.Time {
 	return clock
 }
 
-// put writes the hot file (and the registry, when it changed) and the manifest: two puts, list-free.
-func (m *manifest) put(ctx context.Context, parent, next *heads.Snapshot, registry bool) (*lance.Table, error) {
+// put writes the hot file, unless that was done ahead (and the registry, when it changed), and the manifest: two puts, list-free.
+func (m *manifest) put(ctx context.Context, parent, next *heads.Snapshot, c change) (*lance.Table, error) {
 	table := parent.Manifest()
 	update := &lance.Update{PreservedFields: fieldIDs(table.Schema())}
 	highest := int64(-1)
@@ -189,18 +195,18 @@ func (m *manifest) put(ctx context.Context, parent, next *heads.Snapshot, regist
 		}
 		highest = int64(hot)
 		update.RemovedFragmentIDs = []uint64{hot}
-		if registry {
+		if c.registry {
 			update.RemovedFragmentIDs = []uint64{reg, hot}
 		}
 	}
-	if registry {
+	if c.registry {
 		f, err := m.write(ctx, table, next.RegistryRecord())
 		if err != nil {
 			return nil, err
 		}
 		update.NewFragments = append(update.NewFragments, f)
 	}
-	f, err := m.write(ctx, table, next.HotRecord())
+	f, err := m.writeHot(ctx, table, next.HotRecord(), c.draft)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +223,15 @@ func (m *manifest) put(ctx context.Context, parent, next *heads.Snapshot, regist
 		m.drop(ctx, table, update.NewFragments) // the slot holds another transaction: nothing names these files
 	}
 	return done.Table, err
+}
+
+// writeHot is write, unless there is a file with the same rows.
+func (m *manifest) writeHot(ctx context.Context, table *lance.Table, rec arrow.Record, d *draft) (lance.Fragment, error) {
+	if f, ok := d.take(rec); ok {
+		rec.Release()
+		return f, nil
+	}
+	return m.write(ctx, table, rec)
 }
 
 // write uploads one fragment of the manifest and releases rec.

@@ -22,6 +22,7 @@ type instruments struct {
 	suspended  metric.Int64Counter
 	pruned     metric.Int64Counter
 	compacted  metric.Int64Counter
+	redrafts   metric.Int64Counter
 }
 
 func newInstruments(o Options) (*instruments, error) {
@@ -42,6 +43,7 @@ func newInstruments(o Options) (*instruments, error) {
 	i.suspended = counter("foldline.publish.suspended", "{table}", "Tables given up by a fold.")
 	i.pruned = counter("foldline.publish.pruned", "{version}", "Old manifest versions removed.")
 	i.compacted = counter("foldline.publish.compacted", "{row}", "Live rows that compactions have written anew, by table.")
+	i.redrafts = counter("foldline.publish.redrafts", "{file}", "Data files of the heads that were uploaded ahead of the tables' confirmation and not used.")
 	duration, e := o.Meter.Float64Histogram("foldline.publish.duration", metric.WithUnit("s"),
 		metric.WithDescription("From the record to the published heads."))
 	if e != nil {

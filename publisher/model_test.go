@@ -302,7 +302,8 @@ func (m *machine) fold(t *rapid.T) {
 	}
 	crash := rapid.IntRange(0, 14).Draw(t, "crash at write")
 	if crash > 0 {
-		m.p.o.Store, _ = cutOff(m.store, crash, rapid.Bool().Draw(t, "after it"))
+		store, _ := cutOff(m.store, crash, rapid.Bool().Draw(t, "after it"))
+		m.p.moveTo(ctx, t, store)
 	}
 	f, err := plan(ctx, m.p, m.log, uint64(len(m.log)))
 	if err == nil {
@@ -316,7 +317,7 @@ func (m *machine) fold(t *rapid.T) {
 		return
 	}
 	if crash > 0 {
-		m.p.o.Store = m.store
+		m.p.moveTo(ctx, t, m.store)
 	}
 }
 

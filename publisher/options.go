@@ -13,7 +13,7 @@ import (
 )
 
 // Step names a point of the protocol, before or after an effect: "record.before", "record.after", "commit.<table key>.before",
-// "commit.<table key>.after", "publish.before", "publish.after", "claim.before", "claim.after", "barrier.<table key>.before",
+// "commit.<table key>.after", "draft.before", "draft.after" (the heads' file is uploaded ahead), "publish.before", "publish.after", "claim.before", "claim.after", "barrier.<table key>.before",
 // "barrier.<table key>.after", "recover.before", "recover.after", "init.before", "init.after", "create.before", "create.after", "enrol.before", "enrol.after", "tidy.before", "tidy.after",
 // "rewrite.<table key>.before", "rewrite.<table key>.after" of a compaction, and for a graph commit
 // that changes heads outside of a fold its kind: "adopt.before", "adopt.after" and so on.

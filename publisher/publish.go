@@ -72,31 +72,32 @@ func (p *Publisher) putRecord(ctx context.Context, rec *record) error {
 
 // complete commits what a record says and has not landed, dead letters last, and publishes. given are tables that the dead letters have
 // already decided on. It is the one path of a publish and of a recovery, and doing it twice changes nothing.
-func (p *Publisher) complete(ctx context.Context, rec *record, given map[heads.TableID]bool, start starter) (*Published, error) {
-	results, err := p.commitTables(ctx, rec, given, start)
+func (p *Publisher) complete(ctx context.Context, rec *record, given map[heads.TableID]bool, start starter) (_ *Published, err error) {
+	early := p.newAhead(ctx, rec)
+	defer func() { early.end(err) }()
+	results, err := p.commitTables(ctx, rec, given, start, early)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.keepLetters(ctx, rec, results); err != nil {
 		return nil, err
 	}
-	rejects, count, err := p.commitRejects(ctx, rec, results, start)
+	rejects, count, err := p.commitRejects(ctx, rec, results, start, early)
 	if err != nil {
 		return nil, err
 	}
 	if rejects != nil {
 		results = append(results, *rejects)
 	}
-	return p.publishHeads(ctx, rec, results, count)
+	return p.publishHeads(ctx, rec, results, count, early.file())
 }
 
-// publishHeads moves the heads of all tables of the fold in one manifest commit.
-func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []committed, rejects int) (*Published, error) {
+// publishHeads moves the heads of all tables of the fold in one manifest commit. early may have its data file.
+func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []committed, rejects int, early *draft) (*Published, error) {
 	p.step("publish.before")
-	state, err := p.commit(ctx, p.snap, change{id: rec.commitID, kind: heads.KindFold, actor: p.snap.FolderOwner,
-		apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
-			return p.applyFold(next, commit, rec, results)
-		}})
+	c := p.foldChange(rec, results)
+	c.draft = early
+	state, err := p.commit(ctx, p.snap, c)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +119,13 @@ func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []com
 	}
 	p.expire(rec, results)
 	return out, nil
+}
+
+// foldChange is the graph commit of a fold.
+func (p *Publisher) foldChange(rec *record, results []committed) change {
+	return change{id: rec.commitID, kind: heads.KindFold, actor: p.snap.FolderOwner, apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+		return p.applyFold(next, commit, rec, results)
+	}}
 }
 
 // applyFold checks what the fold was planned on and moves the heads.

@@ -107,7 +107,7 @@ func TestDecisionStandsWhenTheTableRecovers(t *testing.T) {
 	ctx := context.Background()
 	store, p, _, f := secondFold(t)
 	failCommits(ctx, t, p, f, store, testTables[0], math.MaxInt)
-	dieBeforePublish(ctx, t, p, f, store)
+	dieBeforePublish(ctx, t, p, f)
 	successor, err := Claim(ctx, options(store), "successor")
 	require.NoError(t, err)
 	require.Equal(t, f.Fold, successor.Recovered().Commit.Fold)

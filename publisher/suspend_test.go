@@ -128,7 +128,7 @@ func TestReplacedTableDoesNotStopTheOthers(t *testing.T) {
 func TestReplacedAboveOurCommit(t *testing.T) {
 	ctx := context.Background()
 	store, p, _, f := secondFold(t)
-	dieBeforePublish(ctx, t, p, f, store)
+	dieBeforePublish(ctx, t, p, f)
 	require.NoError(t, foreign{store}.overwrite(ctx, testTables[0]))
 	b, err := Claim(ctx, options(store), "successor")
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestDecisionSurvivesACrash(t *testing.T) {
 	ctx := context.Background()
 	store, p, _, f := secondFold(t)
 	require.NoError(t, foreign{store}.overwrite(ctx, testTables[0]))
-	dieBeforePublish(ctx, t, p, f, store)
+	dieBeforePublish(ctx, t, p, f)
 	rejects, err := lance.Open(ctx, store, heads.Join(testRoot, heads.RejectsPath))
 	require.NoError(t, err)
 	require.NotEmpty(t, rejects.Metadata()[fence.MetaGivenUp])

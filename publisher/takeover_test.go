@@ -124,7 +124,7 @@ func TestWitnessSurvivesACleanup(t *testing.T) {
 	require.NoError(t, err)
 	f, err := plan(ctx, p, log, 6)
 	require.NoError(t, err)
-	dieBeforePublish(ctx, t, p, f, store)
+	dieBeforePublish(ctx, t, p, f)
 	for _, key := range testTables {
 		require.NoError(t, foreign{store}.append(ctx, key, "theirs", 5))
 		require.NoError(t, foreign{store}.cleanUp(ctx, key))
@@ -142,19 +142,25 @@ func TestWitnessSurvivesACleanup(t *testing.T) {
 }
 
 // dieBeforePublish publishes a fold whose folder loses the store when all tables hold it and the heads do not name it.
-func dieBeforePublish(ctx context.Context, t *testing.T, p *Publisher, f *Prepared, store objstore.Store) {
+func dieBeforePublish(ctx context.Context, t *testing.T, p *Publisher, f *Prepared) {
 	t.Helper()
+	mortal, kill := mortalStore(p.o.Store)
+	p.moveTo(ctx, t, mortal)
 	p.o.Step = func(s Step) {
 		if s == "publish.before" {
-			p.o.Store = deadStore(store)
+			kill()
 		}
 	}
 	_, err := p.Publish(ctx, f)
 	require.ErrorIs(t, err, errCrash)
 }
 
-func deadStore(inner objstore.Store) objstore.Store {
-	return faultstore.New(inner, faultstore.FromCall(1, faultstore.Ops(), errCrash))
+// moveTo lets a publisher make all its calls on another store with the same objects.
+func (p *Publisher) moveTo(ctx context.Context, t require.TestingT, store objstore.Store) {
+	p.o.Store = store
+	var err error
+	p.snap, err = p.resolve(ctx)
+	require.NoError(t, err)
 }
 
 // TestLostMetadataFallsBackToTransactions: somebody replaced the table's metadata after our commit. The transactions above the head still name the fold,
@@ -175,7 +181,7 @@ func TestLostMetadataFallsBackToTransactions(t *testing.T) {
 				require.NoError(t, foreign{store}.append(ctx, testTables[0], "theirs", 7))
 				m.tables[testTables[0]]["theirs"] = 7
 			}
-			dieBeforePublish(ctx, t, p, f, store)
+			dieBeforePublish(ctx, t, p, f)
 			for _, key := range testTables {
 				loseMetadata(t, store, key)
 				if c.cleaned {

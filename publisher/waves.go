@@ -60,8 +60,8 @@ func (p *Publisher) noteReferences(rec *record) {
 	}
 }
 
-// commitTables commits what a record says, wave by wave. given are tables that the dead letters have already decided on.
-func (p *Publisher) commitTables(ctx context.Context, rec *record, given map[heads.TableID]bool, start starter) ([]committed, error) {
+// commitTables commits what a record says, wave by wave. given are tables that the dead letters have already decided on. early hears of each commit.
+func (p *Publisher) commitTables(ctx context.Context, rec *record, given map[heads.TableID]bool, start starter, early *ahead) ([]committed, error) {
 	p.noteReferences(rec)
 	results := make([]committed, len(rec.tables))
 	for _, wave := range waves(rec) {
@@ -77,7 +77,7 @@ func (p *Publisher) commitTables(ctx context.Context, rec *record, given map[hea
 			g.Go(func() error {
 				begin, err := p.judgedAgain(ctx, rec, t, before, start)
 				if err == nil {
-					results[i], err = p.commitTable(ctx, rec, t, begin)
+					results[i], err = p.commitTable(ctx, rec, t, begin, early)
 				}
 				return err
 			})

@@ -47,6 +47,7 @@ type Fault struct {
 	Delay  time.Duration // waited first, or until the context ends
 	Before error         // returned without doing the call
 	After  error         // returned in place of the answer of a call that succeeded
+	Done   func()        // called when the call has ended, however it did; nil = nothing
 }
 
 // Injector decides about a call. It must be safe for concurrent use. It may block, which holds the call
@@ -107,6 +108,36 @@ func Watch(m Match, f func(c Call)) Injector {
 			f(c)
 		}
 		return Fault{}
+	}
+}
+
+// InOrder holds calls up so that they are made one after the other: of each match the first call, begun when that of the match before has ended. ended, which may
+// be nil, is told how many have, from 1. A call that never comes holds the later ones up until their contexts end.
+func InOrder(ended func(n int), order ...Match) Injector {
+	turns := make([]chan struct{}, len(order)+1)
+	for i := range turns {
+		turns[i] = make(chan struct{})
+	}
+	close(turns[0])
+	firsts := make([]*counter, len(order))
+	for i, m := range order {
+		firsts[i] = newCounter(m)
+	}
+	return func(ctx context.Context, c Call) Fault {
+		i := slices.IndexFunc(firsts, func(f *counter) bool { return f.next(c) == 1 })
+		if i < 0 {
+			return Fault{}
+		}
+		select {
+		case <-turns[i]:
+		case <-ctx.Done():
+		}
+		return Fault{Done: func() {
+			if ended != nil {
+				ended(i + 1)
+			}
+			close(turns[i+1])
+		}}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/objstore/faultstore"
@@ -102,4 +103,29 @@ func TestWatchSeesCallsInOrder(t *testing.T) {
 	_, err := s.List(t.Context(), "p/", "", 1)
 	require.NoError(t, err)
 	require.Equal(t, []faultstore.Call{{Number: 1, Op: faultstore.Put, Key: "a"}, {Number: 2, Op: faultstore.List, Key: "p/"}}, seen)
+}
+
+func TestInOrder(t *testing.T) {
+	var ends []int
+	put := func(key string) faultstore.Match { return faultstore.Under(key, faultstore.Put) }
+	s := faultstore.New(objstore.NewMemory(), faultstore.InOrder(func(n int) { ends = append(ends, n) }, put("c"), put("a"), put("b")),
+		faultstore.OnCall(1, put("a"), nil))
+	var g errgroup.Group
+	for _, key := range []string{"a", "b", "c"} {
+		g.Go(func() error {
+			err := s.Put(t.Context(), key, nil)
+			if key == "a" {
+				require.ErrorIs(t, err, faultstore.ErrInjected)
+				return nil
+			}
+			return errors.Join(err, s.Put(t.Context(), key, nil)) // a second call of a match is not held up
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Equal(t, []int{1, 2, 3}, ends, "one that fails has ended too")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s = faultstore.New(objstore.NewMemory(), faultstore.InOrder(nil, put("never"), put("a")))
+	require.ErrorIs(t, s.Put(ctx, "a", nil), context.Canceled)
 }

@@ -40,6 +40,9 @@ func (s *Store) do(ctx context.Context, op Op, key string, call func() error) er
 		if fault.After == nil {
 			fault.After = f.After
 		}
+		if f.Done != nil {
+			defer f.Done()
+		}
 	}
 	if err := wait(ctx, fault.Delay); err != nil {
 		return err
