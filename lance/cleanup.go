@@ -2,10 +2,15 @@ package lance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/foldline/foldline/lance/internal/pb"
 	"github.com/foldline/foldline/objstore"
@@ -18,10 +23,16 @@ type CleanupReport struct {
 	Bytes    int64
 }
 
+// cleanupParallel bounds how many manifests a cleanup reads at once, and how many files it removes at once.
+const cleanupParallel = 8
+
 // Cleanup removes old versions of the table at root and the files that only they name. A file that no version names goes when it
 // is old enough; one of a kind that is not known here stays. Manifests go last and the newest one never goes, so that a crash
 // leaves versions that cannot be read at worst among those that were to be removed. ErrCorrupt or ErrUnsupported at any manifest
-// ends it before anything is deleted. One call at a time per table; readers of a kept version are not disturbed.
+// ends it before anything is deleted. One call at a time per table; readers of a kept version are not disturbed, nor are commits, whose files are those of the
+// newest version or younger than UnverifiedAge. A restore to one of the versions that go, while they go, is.
+//
+// It reads every manifest and lists every file, so it pays to wait until half of the versions may go: then each is read twice in its life.
 func Cleanup(ctx context.Context, store objstore.Store, root string, o CleanupOptions) (CleanupReport, error) {
 	o.ensureDefaults()
 	c := &cleaner{store: store, root: root, o: o, now: o.Clock(), used: make(map[string]struct{}), known: make(map[string]struct{})}
@@ -41,6 +52,7 @@ type cleaner struct {
 	o      CleanupOptions
 	now    time.Time
 	naming naming
+	mu     sync.Mutex // guards what follows
 	// used are the files that kept versions name, known those that any version names, by their path below the root.
 	used, known map[string]struct{}
 	report      CleanupReport
@@ -58,20 +70,34 @@ func (c *cleaner) sort(ctx context.Context) error {
 	}
 	c.naming = n
 	newest := versions[len(versions)-1]
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(cleanupParallel)
 	for _, v := range versions {
-		m, err := fetchVersion(ctx, c.store, c.root, n, v)
-		if err != nil {
-			return err
-		}
-		old := v < newest && !keep[v] && m.pb.GetTimestamp().AsTime().Before(c.o.OlderThan) && (c.o.Keep == nil || !c.o.Keep(v))
-		if old {
-			c.report.Versions = append(c.report.Versions, v)
-		}
-		if err := c.collect(m, !old); err != nil {
-			return err
-		}
+		g.Go(func() error { return c.sortOne(ctx, v, v == newest || keep[v]) })
 	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	slices.Sort(c.report.Versions)
 	return nil
+}
+
+// sortOne reads one version. One that is gone by now was removed by another cleanup, and names nothing any more.
+func (c *cleaner) sortOne(ctx context.Context, version uint64, kept bool) error {
+	m, err := fetchVersion(ctx, c.store, c.root, c.naming, version)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	old := !kept && m.pb.GetTimestamp().AsTime().Before(c.o.OlderThan) && (c.o.Keep == nil || !c.o.Keep(version))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old {
+		c.report.Versions = append(c.report.Versions, version)
+	}
+	return c.collect(m, !old)
 }
 
 // pinned returns the versions that tags and branches hold. Those of all branches stand at the root of the main history, and a
@@ -167,19 +193,27 @@ func (c *cleaner) sweepFolder(ctx context.Context, folder string) error {
 	if err != nil {
 		return storeError(err)
 	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(cleanupParallel)
 	for _, info := range infos {
-		name := folder + "/" + strings.TrimPrefix(info.Key, prefix)
-		if !c.goes(folder, name, info) {
-			continue
+		if name := folder + "/" + strings.TrimPrefix(info.Key, prefix); c.goes(folder, name, info) {
+			g.Go(func() error { return c.remove(ctx, info) })
 		}
-		if !c.o.DryRun {
-			if err := c.store.Delete(ctx, info.Key); err != nil {
-				return storeError(err)
-			}
-		}
-		c.report.Files++
-		c.report.Bytes += info.Size
 	}
+	return g.Wait()
+}
+
+// remove removes one file.
+func (c *cleaner) remove(ctx context.Context, info objstore.Info) error {
+	if !c.o.DryRun {
+		if err := c.store.Delete(ctx, info.Key); err != nil {
+			return storeError(err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Files++
+	c.report.Bytes += info.Size
 	return nil
 }
 
