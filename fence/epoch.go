@@ -16,6 +16,7 @@ const (
 	MetaTable     = "foldline.table"     // table id, 16 hexadecimal digits
 	MetaFold      = "foldline.fold"      // name of the record of the newest fold that the table holds
 	MetaCut       = "foldline.cut"       // that fold's cut, JSON
+	MetaCreated   = "foldline.created"   // table id again, of a table that the graph has made itself: its old versions are the graph's to remove
 	MetaEpoch     = "foldline.epoch"     // highest folder epoch seen, decimal
 	MetaAmendment = "foldline.amendment" // object beside the record with verdicts that changed; empty when none
 	MetaGivenUp   = "foldline.given_up"  // dead letters only: table ids given up by that fold, comma separated

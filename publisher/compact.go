@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
@@ -89,7 +88,7 @@ func (p *Publisher) compact(ctx context.Context, key string, base *lance.Table, 
 	for _, f := range newFragments(op) {
 		done.Rows += int64(f.PhysicalRows())
 	}
-	p.inst.compacted.Add(ctx, done.Rows, metric.WithAttributes(attribute.String("table", key)))
+	p.inst.compacted.Add(ctx, done.Rows)
 	done.More, err = c.table.Compactable(o)
 	return done, err
 }

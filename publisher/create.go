@@ -176,7 +176,7 @@ func freePath(s *heads.Snapshot, key string) string {
 // graph, of the same schema, never written.
 func (p *Publisher) place(ctx context.Context, s *heads.Snapshot, t heads.Table, schema *lance.Schema) (*lance.Table, error) {
 	root := heads.Join(p.o.Root, t.Path)
-	table, err := lance.Create(ctx, p.o.Store, root, schema, lance.CreateOptions{Metadata: p.identity(s, t), Clock: p.o.Clock})
+	table, err := lance.Create(ctx, p.o.Store, root, schema, lance.CreateOptions{Metadata: p.created(s, t), Clock: p.o.Clock})
 	if !errors.Is(err, lance.ErrExists) {
 		return table, err
 	}
@@ -187,5 +187,10 @@ func (p *Publisher) place(ctx context.Context, s *heads.Snapshot, t heads.Table,
 		!slices.Equal(table.Schema().PrimaryKey(), schema.PrimaryKey()) {
 		return nil, fmt.Errorf("%w: %q holds another table", ErrConflict, t.Path)
 	}
-	return p.mark(ctx, s, t, table)
+	return p.mark(ctx, table, p.created(s, t))
+}
+
+// created is the identity of a table that we make.
+func (p *Publisher) created(s *heads.Snapshot, t heads.Table) map[string]string {
+	return with(p.identity(s, t), fence.MetaCreated, formatTableID(t.ID))
 }

@@ -67,7 +67,7 @@ func (p *Publisher) enrol(ctx context.Context, s *heads.Snapshot, spec EnrolSpec
 	}
 	t := heads.Table{ID: s.NextTableID, Key: full.Key, Path: spec.Path, Columns: full.Columns, PrimaryKey: full.PrimaryKey,
 		LaneColumns: full.LaneColumns, UnknownFields: full.UnknownFields, Enrolled: true}
-	marked, err := p.mark(ctx, s, t, table)
+	marked, err := p.mark(ctx, table, p.identity(s, t))
 	if err != nil {
 		return heads.Table{}, err
 	}
@@ -145,8 +145,8 @@ func describe(spec TableSpec, schema *lance.Schema) (TableSpec, error) {
 }
 
 // mark commits who the table belongs to, and the epoch, into its metadata. The next try after a crash finds it marked and marks it again.
-func (p *Publisher) mark(ctx context.Context, s *heads.Snapshot, t heads.Table, table *lance.Table) (*lance.Table, error) {
-	tx := lance.NewTransaction(table, &lance.UpdateConfig{TableMetadata: &lance.MapUpdate{Set: p.identity(s, t)}})
+func (p *Publisher) mark(ctx context.Context, table *lance.Table, identity map[string]string) (*lance.Table, error) {
+	tx := lance.NewTransaction(table, &lance.UpdateConfig{TableMetadata: &lance.MapUpdate{Set: identity}})
 	done, err := table.Commit(ctx, tx, lance.CommitOptions{Check: fence.Guard(p.epoch, p.authority), Clock: p.o.Clock})
 	if errors.Is(err, lance.ErrConflict) {
 		return nil, fmt.Errorf("%w: %w", ErrConflict, err)

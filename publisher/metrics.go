@@ -23,6 +23,8 @@ type instruments struct {
 	pruned     metric.Int64Counter
 	compacted  metric.Int64Counter
 	redrafts   metric.Int64Counter
+	versions   metric.Int64Counter
+	files      metric.Int64Counter
 }
 
 func newInstruments(o Options) (*instruments, error) {
@@ -42,8 +44,10 @@ func newInstruments(o Options) (*instruments, error) {
 	i.recoveries = counter("foldline.publish.recoveries", "{fold}", "Folds completed from their record.")
 	i.suspended = counter("foldline.publish.suspended", "{table}", "Tables given up by a fold.")
 	i.pruned = counter("foldline.publish.pruned", "{version}", "Old manifest versions removed.")
-	i.compacted = counter("foldline.publish.compacted", "{row}", "Live rows that compactions have written anew, by table.")
 	i.redrafts = counter("foldline.publish.redrafts", "{file}", "Data files of the heads that were uploaded ahead of the tables' confirmation and not used.")
+	i.compacted = counter("foldline.publish.compacted", "{row}", "Live rows that compactions have written anew.")
+	i.versions = counter("foldline.publish.cleaned_versions", "{version}", "Old versions of tables removed.")
+	i.files = counter("foldline.publish.cleaned_files", "{file}", "Files of tables removed with the versions that named them, or because none does.")
 	duration, e := o.Meter.Float64Histogram("foldline.publish.duration", metric.WithUnit("s"),
 		metric.WithDescription("From the record to the published heads."))
 	if e != nil {
@@ -53,8 +57,8 @@ func newInstruments(o Options) (*instruments, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The counters that alerts watch exist before they count: one that appears at 1 has not increased.
-	for _, c := range []metric.Int64Counter{i.conflicts, i.fenced, i.recoveries, i.suspended} {
+	// The counters that alerts and the dashboard watch exist before they count: one that appears at 1 has not increased.
+	for _, c := range []metric.Int64Counter{i.conflicts, i.fenced, i.recoveries, i.suspended, i.compacted, i.versions, i.files} {
 		c.Add(context.Background(), 0)
 	}
 	return i, nil

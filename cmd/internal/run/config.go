@@ -32,6 +32,7 @@ type Config struct {
 	Fold    Fold    `yaml:"fold" embed:"" prefix:"fold-"`
 	Suspend Suspend `yaml:"suspend" embed:"" prefix:"suspend-"`
 	Compact Compact `yaml:"compact" embed:"" prefix:"compact-"`
+	Cleanup Cleanup `yaml:"cleanup" embed:"" prefix:"cleanup-"`
 	// Retention is read by the folder; other processes leave the boundary where it is.
 	Retention Retention `yaml:"retention" embed:"" prefix:"retention-"`
 	HTTP      HTTP      `yaml:"http" embed:"" prefix:"http-"`

@@ -233,6 +233,22 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// Compaction and cleanup are on by default, and 0 turns each off.
+func TestMaintenanceSettings(t *testing.T) {
+	c, err := parse(t, "root: /g\n")
+	require.NoError(t, err)
+	require.Equal(t, Compact{Interval: time.Minute, MinFragments: 16, MaxRows: 1 << 18}, c.Compact)
+	require.Equal(t, Cleanup{Interval: 5 * time.Minute, OlderThan: time.Hour}, c.Cleanup)
+	c, err = parse(t, "compact: {interval: 0, min_fragments: 4}\n", "--cleanup-interval", "0")
+	require.NoError(t, err)
+	require.Zero(t, c.Compact.Interval)
+	require.Zero(t, c.Cleanup.Interval)
+	_, err = parse(t, "compact: {interval: -1s, min_fragments: 1, max_rows: 0}\ncleanup: {interval: -1s, older_than: -1s}\n")
+	for _, fault := range []string{"compact.interval", "compact.min_fragments: must be at least 2", "compact.max_rows", "cleanup.interval", "cleanup.older_than"} {
+		require.ErrorContains(t, err, fault)
+	}
+}
+
 // Every fault of the settings is in one error.
 func TestValidateReportsAllFaults(t *testing.T) {
 	c, err := parse(t, `

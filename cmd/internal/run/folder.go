@@ -121,11 +121,18 @@ func (f *folder) start(ctx context.Context) error {
 	return nil
 }
 
-// run folds, and answers operators meanwhile.
+// run folds, and answers operators and cleans up meanwhile.
 func (f *folder) run(ctx context.Context) error {
+	cleaner, err := publisher.NewCleaner(f.publisherOptions(), publisher.CleanOptions{OlderThan: f.cfg.Cleanup.OlderThan})
+	if err != nil {
+		return fmt.Errorf("folder: %w", err)
+	}
 	s := newStage(ctx)
 	s.run("fold", f.folder.Load().Run)
 	s.run("administration", f.serveAdmin)
+	if every := f.cfg.Cleanup.Interval; every > 0 {
+		s.run("cleanup", func(ctx context.Context) error { return cleaner.Run(ctx, every) })
+	}
 	return s.wait()
 }
 

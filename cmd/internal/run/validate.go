@@ -45,6 +45,7 @@ func (c *Config) Validate() error {
 	positive("suspend.after", int64(c.Suspend.After))
 	c.Retention.validate(bad)
 	c.Compact.validate(bad)
+	c.Cleanup.validate(bad)
 	seen := map[string]bool{}
 	for i, t := range c.Tables {
 		if seen[t.Table] {

@@ -28,3 +28,18 @@ func (c Compact) validate(bad func(name, format string, args ...any)) {
 func (c Compact) fold() fold.CompactOptions {
 	return fold.CompactOptions{Interval: c.Interval, MinFragments: c.MinFragments, MaxRows: c.MaxRows}
 }
+
+// Cleanup paces how the folder removes old versions of the tables that the graph has made.
+type Cleanup struct {
+	Interval  time.Duration `yaml:"interval" default:"5m" help:"Pause between two looks for versions of tables that may go; 0 for none."`
+	OlderThan time.Duration `yaml:"older_than" default:"1h" help:"Age up to which versions of tables are kept, beyond what retention keeps."`
+}
+
+func (c Cleanup) validate(bad func(name, format string, args ...any)) {
+	if c.Interval < 0 {
+		bad("cleanup.interval", "must not be below 0")
+	}
+	if c.OlderThan < 0 {
+		bad("cleanup.older_than", "must not be below 0")
+	}
+}
