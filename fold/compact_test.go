@@ -11,6 +11,7 @@ import (
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/objstore/countstore"
+	"github.com/foldline/foldline/publisher"
 )
 
 // cadenced is a world whose clock stands and whose folder compacts every minute, on a store that counts.
@@ -22,6 +23,7 @@ func cadenced(t *testing.T, tables ...string) (*world, *countstore.Store) {
 		w.specs = append(w.specs, noteTable(table))
 	}
 	w.clock = &manualClock{}
+	w.retention = publisher.Retention{MinVersions: 30, MaxVersions: 30}
 	w.opts.AdoptInterval = time.Hour
 	w.opts.Compact = CompactOptions{Interval: time.Minute, MinFragments: 8, MaxRows: 512}
 	w.claim(store)
@@ -47,10 +49,14 @@ func (w *world) fragments(key string) int {
 	return len(t.Fragments())
 }
 
-// TestFolderCompacts: 300 folds a second apart, of new rows in one table and of the same 40 keys in another, with dead letters beside them. Fragments stay within
-// what the compaction of a minute leaves and the folds of the next one add; every row is there once, at the head and in each state that can still be read.
-func TestFolderCompacts(t *testing.T) {
-	w, _ := cadenced(t, "node:New", "node:Same")
+// TestFolderKeepsTablesSmall: 300 folds a second apart, of new rows in one table and of the same 40 keys in another, with dead letters beside them, a compaction each minute
+// and a cleanup each ten seconds. Fragments stay within what a compaction leaves and the folds of the next minute add, versions within twice those that are kept; every row
+// is there once, at the head and in each state that is retained, and one that is not is told as pruned.
+func TestFolderKeepsTablesSmall(t *testing.T) {
+	w, store := cadenced(t, "node:New", "node:Same")
+	cleaner, err := publisher.NewCleaner(w.publisherOptions(store), publisher.CleanOptions{OlderThan: 20 * time.Second, MinVersions: 10})
+	require.NoError(t, err)
+	cleaned := 0
 	want := map[string][]string{}
 	same := map[string]int{}
 	most := map[heads.TableID]int{}
@@ -63,6 +69,11 @@ func TestFolderCompacts(t *testing.T) {
 		w.turn()
 		for id, table := range w.folder.tables {
 			most[id] = max(most[id], len(table.Fragments()))
+		}
+		if i%10 == 9 {
+			done, err := cleaner.Clean(w.ctx)
+			require.NoError(t, err)
+			cleaned += done.Versions
 		}
 	}
 	for key, value := range same {
@@ -80,16 +91,25 @@ func TestFolderCompacts(t *testing.T) {
 	}
 	require.Greater(t, most[w.table("node:New").ID], 60, "folds of a minute are not compacted before it is over")
 	require.LessOrEqual(t, w.fragments("node:Same"), 8+9+4+40)
-	oldest := w.heads().PrunedThrough + 1
-	for _, v := range []uint64{oldest + 1, w.heads().Version - 100, w.heads().Version} {
-		s, err := heads.AtVersion(w.ctx, w.store, "", max(v, 2))
+	require.Greater(t, cleaned, 3*200, "of three tables")
+	pruned := w.heads().PrunedThrough
+	_, err = heads.AtVersion(w.ctx, w.store, "", pruned)
+	require.ErrorIs(t, err, heads.ErrPruned)
+	for v := pruned + 1; v <= w.heads().Version; v += 7 {
+		s, err := heads.AtVersion(w.ctx, w.store, "", v)
 		require.NoError(t, err)
 		for _, head := range s.Tables {
 			at, err := s.OpenTable(w.ctx, w.store, head.Key)
 			require.NoError(t, err)
 			require.Len(t, w.scanVersion(at), int(head.Head.Rows))
+			there, err := at.Versions(w.ctx, at.Version())
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(there), 2*30+10+10, "%s: those retained, as many that may go, and what ten folds add", head.Key)
 		}
 	}
+	files, err := w.store.List(w.ctx, w.table("node:Same").Path+"/data/", "", 0)
+	require.NoError(t, err)
+	require.Less(t, len(files), 150, "files go with the versions that named them")
 }
 
 // TestNothingToCompactCostsNothing: a look asks the store for nothing, but for tables that were not opened since the start: those are read once.

@@ -49,7 +49,8 @@ type Folder struct {
 	seen uint64
 	last *heads.Snapshot
 
-	// compactions are the tables to compact next, by key, nextCompaction is when they are looked for again; Run's goroutine only.
+	// compactions are the tables to compact next, by key, nextCompaction is when they are looked for again, first after the first fold; Run's goroutine
+	// only.
 	compactions    []string
 	nextCompaction time.Time
 

@@ -31,6 +31,8 @@ type line struct {
 	stopped   int // the folder that is stopped in the middle of a fold, -1 = none
 	stoppedAt string
 
+	observed map[string][]observation // by table, one for each version from 1 on
+
 	seen    map[uint32]wal.Seq // the published cut by lane, as seen last
 	version uint64             // of the heads then
 
@@ -49,7 +51,8 @@ type message struct {
 
 // TestLineModel plays random histories of a line: messages with lost replies and retries, crashes of the lanes' machines that lose what was not synced,
 // folders that take over from each other, die at a step or at a call, are stopped at a step and go on under their successor's epoch, stores that fail or lose
-// an answer, and another engine's upserts, deletes and compactions at any of the steps; between folds a folder compacts. In the end everything stored is compared with plain maps: W1, W4,
+// an answer, and another engine's upserts, deletes and compactions at any of the steps; between folds a folder compacts, and
+// old versions are removed. In the end everything stored is compared with plain maps: W1, W4,
 // F2, F3, F4, F5, P2, X1, X2, X3. What is drawn hangs on nothing that has happened, so a seed gives its history again; only the order of table commits within a fold is free.
 func TestLineModel(t *testing.T) {
 	defer fewerChecks(lineChecks)()
@@ -65,6 +68,7 @@ func TestLineModel(t *testing.T) {
 			"fold":       h.fold,
 			"fold again": h.fold,
 			"compact":    h.compact,
+			"clean up":   h.cleanUp,
 			"take over":  h.takeOver,
 			"stop":       h.stop,
 			"go on":      h.goOn,
@@ -80,6 +84,7 @@ func TestLineModel(t *testing.T) {
 		require.Positive(t, met["stale folder fenced"]+met["stopped folder fenced"])
 		require.Positive(t, met["folder died"])
 		require.Positive(t, met["table compacted"])
+		require.Positive(t, met["version removed"])
 		require.Positive(t, met["lost answer settled"])
 		require.Positive(t, met["fold completed by a successor"]+met["stopped folder went on"])
 		require.Positive(t, met["foreign commit between plan and commit"])
@@ -90,9 +95,11 @@ func TestLineModel(t *testing.T) {
 const lineChecks = 24
 
 func newLine(t *rapid.T, met map[string]int) *line {
-	h := &line{t: t, met: met, stopped: -1, seen: map[uint32]wal.Seq{}, foreign: map[string]foreignAct{}}
+	h := &line{t: t, met: met, stopped: -1, seen: map[uint32]wal.Seq{}, foreign: map[string]foreignAct{},
+		observed: map[string][]observation{}}
 	h.w = newWorldOn(t, objstore.NewMemory(), func() vfs.FS { return vfs.NewCrashableMem() }, 2, noteTable("node:A"), noteTable("node:B"), noteTable("edge:C"))
 	h.w.closeIndex()
+	h.w.retention = publisher.Retention{MinVersions: 5, MaxVersions: 5}
 	for i := range h.folders {
 		h.folders[i] = newProcess(h)
 	}
@@ -371,6 +378,7 @@ func (h *line) check(t *rapid.T) {
 	snap := h.w.heads()
 	require.GreaterOrEqual(t, snap.Version, h.version)
 	h.version = snap.Version
+	h.observe()
 	for _, o := range h.w.lanes {
 		cut, ok := snap.Cut(o.lane, o.log.Incarnation())
 		require.True(t, ok)

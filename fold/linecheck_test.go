@@ -135,16 +135,11 @@ func (h *line) verify() {
 }
 
 func (h *line) verifyTable(key string, folds []plainFold) (rejects []string) {
-	newest, err := lance.Open(h.w.ctx, h.w.store, tablePaths[key])
-	require.NoError(h.t, err)
 	states, landed := []map[string]string{{}}, map[string]uint64{} // by version; the folds by the name of their record
 	theirs := uint64(0)                                            // the last version of another engine
-	for v := uint64(1); v <= newest.Version(); v++ {
-		at, err := newest.At(h.w.ctx, v)
-		require.NoError(h.t, err)
+	for i, o := range h.observed[key] {
+		v, tx := uint64(i+1), o.tx
 		state := maps.Clone(states[v-1])
-		tx, err := at.Transaction(h.w.ctx)
-		require.NoError(h.t, err)
 		name, act, foreign := tx.Properties[fence.MetaFold], foreignAct{}, false
 		if name == "" || tx.Op.Kind() == lance.KindUpdateConfig {
 			act, foreign = h.foreignOf(tx.UUID)
@@ -169,7 +164,7 @@ func (h *line) verifyTable(key string, folds []plainFold) (rejects []string) {
 		default:
 			require.True(h.t, v == 1 || tx.Op.Kind() == lance.KindUpdateConfig, "version %d of %s: kind %v", v, key, tx.Op.Kind())
 		}
-		require.Equal(h.t, linesOf(state), h.w.scanVersion(at), "version %d of %s", v, key)
+		require.Equal(h.t, linesOf(state), o.lines, "version %d of %s", v, key)
 		states = append(states, state)
 	}
 	return append(rejects, h.verifyHeads(key, folds, states, landed)...)

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/foldline/foldline/heads"
+	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/publisher"
 )
@@ -51,5 +53,45 @@ func (h *line) compact(t *rapid.T) {
 	}
 	if dead || errors.Is(err, ErrFenced) {
 		p.folder = nil
+	}
+}
+
+// observation is a version of a table as it was when it was new: it may be gone when the history is verified.
+type observation struct {
+	tx    *lance.Transaction
+	lines []string
+}
+
+// observe reads the versions that have come since the last time.
+func (h *line) observe() {
+	for _, key := range modelTables {
+		newest, err := lance.Open(h.w.ctx, h.w.store, tablePaths[key])
+		require.NoError(h.t, err)
+		for v := uint64(len(h.observed[key]) + 1); v <= newest.Version(); v++ {
+			at, err := newest.At(h.w.ctx, v)
+			require.NoError(h.t, err)
+			tx, err := at.Transaction(h.w.ctx)
+			require.NoError(h.t, err)
+			h.observed[key] = append(h.observed[key], observation{tx, h.w.scanVersion(at)})
+		}
+	}
+}
+
+// cleanUp removes what may go of the tables' old versions, whoever owns the graph and whoever is stopped meanwhile: every state that the heads retain is still read.
+func (h *line) cleanUp(*rapid.T) {
+	cleaner, err := publisher.NewCleaner(publisher.Options{Store: h.w.store, Retention: h.w.retention}, publisher.CleanOptions{MinVersions: 2})
+	require.NoError(h.t, err)
+	done, err := cleaner.Clean(h.w.ctx)
+	require.NoError(h.t, err)
+	h.met["version removed"] += done.Versions
+	snap := h.w.heads()
+	for v := max(snap.PrunedThrough+1, 2); v <= snap.Version; v++ {
+		s, err := heads.AtVersion(h.w.ctx, h.w.store, "", v)
+		require.NoError(h.t, err)
+		for _, t := range s.Tables {
+			at, err := s.OpenTable(h.w.ctx, h.w.store, t.Key)
+			require.NoError(h.t, err)
+			require.Len(h.t, h.w.scanVersion(at), int(t.Head.Rows))
+		}
 	}
 }

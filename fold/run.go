@@ -32,7 +32,6 @@ func (f *Folder) Run(ctx context.Context) error {
 	wait := f.newBackoff()
 	lanes := laneFaults{}
 	f.nextAdoption = f.opts.Clock().Add(f.opts.AdoptInterval) // the claim has just looked
-	f.nextCompaction = f.opts.Clock().Add(f.opts.Compact.Interval)
 	for ctx.Err() == nil {
 		f.runTasks(ctx)
 		started := time.Now()

@@ -52,6 +52,7 @@ type world struct {
 	index   *keyindex.Index
 
 	publisherStep func(publisher.Step) // for the next folder
+	retention     publisher.Retention  // of it
 	clock         *manualClock         // of the next folder and its publisher; nil = the machine's
 }
 
@@ -112,10 +113,18 @@ func (w *world) claim(store objstore.Store) {
 	require.NoError(w.t, w.tryClaim(store))
 }
 
-func (w *world) tryClaim(store objstore.Store) error {
-	po := publisher.Options{Store: store, Step: w.publisherStep}
+func (w *world) publisherOptions(store objstore.Store) publisher.Options {
+	o := publisher.Options{Store: store, Step: w.publisherStep, Retention: w.retention}
 	if w.clock != nil {
-		po.Clock, w.opts.Clock = w.clock.now, w.clock.now
+		o.Clock = w.clock.now
+	}
+	return o
+}
+
+func (w *world) tryClaim(store objstore.Store) error {
+	po := w.publisherOptions(store)
+	if w.clock != nil {
+		w.opts.Clock = w.clock.now
 	}
 	p, err := publisher.Claim(w.ctx, po, "test")
 	if err != nil {
