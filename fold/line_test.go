@@ -404,6 +404,8 @@ func (h *line) finish() {
 		_, err := h.w.folder.compact(h.w.ctx, table, 2)
 		require.NoError(h.t, err)
 	}
+	h.observe()
+	h.cleanUp(h.t)
 	h.w.release()
 	for _, o := range h.w.lanes {
 		status, err := o.log.Status(h.w.ctx)
