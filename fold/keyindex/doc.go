@@ -15,6 +15,8 @@
 // table, which saves reading the new fragments back. A standby that folds nothing
 // calls [Index.Follow] instead, so that the index is warm when it takes over.
 //
+// [Index.Duplicates] says which keys of the table have more than one live row.
+//
 // What it guarantees. Find gives, for each key, all live addresses in exactly the
 // version asked for, more than one when somebody made duplicates:
 //
@@ -27,6 +29,9 @@
 //     the index.
 //   - K4: an address is dropped only when it is dead in the pinned version, after
 //     that pin was written: whatever makes it live again is K2 or K3.
+//   - K5: the keys with more than one live row in the pinned version are among those
+//     that are noted as repeated. One that is noted and does not repeat is
+//     forgotten only after the pin was written in which it does not.
 //
 // Concurrency. All methods may be called concurrently; calls for one table wait
 // for each other.

@@ -33,7 +33,7 @@ func (x *Index) Find(ctx context.Context, id uint64, t *lance.Table, set fence.K
 	found := make(map[string][]lance.RowAddress)
 	row := prefix(kindKey, id)
 	for _, key := range keys {
-		live, _, err := s.live(ctx, t, append(row[:len(row):len(row)], key...))
+		live, _, err := s.live(ctx, s.index.db, t, append(row[:len(row):len(row)], key...))
 		if err != nil {
 			return nil, fmt.Errorf("keyindex: table %d: %w", id, err)
 		}
@@ -44,9 +44,9 @@ func (x *Index) Find(ctx context.Context, id uint64, t *lance.Table, set fence.K
 	return found, nil
 }
 
-// live reads the addresses of one key row that are live in t, and how many it holds.
-func (s *tableIndex) live(ctx context.Context, t *lance.Table, row []byte) (live []lance.RowAddress, held int, err error) {
-	value, closer, err := s.index.db.Get(row)
+// live reads the addresses of one key row that are live in t, and how many it holds. from is the database, or a batch over it.
+func (s *tableIndex) live(ctx context.Context, from pebble.Reader, t *lance.Table, row []byte) (live []lance.RowAddress, held int, err error) {
+	value, closer, err := from.Get(row)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, 0, nil
 	}
@@ -54,7 +54,7 @@ func (s *tableIndex) live(ctx context.Context, t *lance.Table, row []byte) (live
 		return nil, 0, err
 	}
 	live, err = s.liveOf(ctx, t, value)
-	return live, len(value) / 8, errors.Join(err, closer.Close())
+	return live, len(value) / addressBytes, errors.Join(err, closer.Close())
 }
 
 // isLive verifies an address against the version.

@@ -92,13 +92,13 @@ func (s *tableIndex) dropCrowded(ctx context.Context, t *lance.Table, rows [][]b
 // drop leaves the addresses of one row that are live in t, which must be the pinned version (K4).
 func (s *tableIndex) drop(ctx context.Context, w *writer, t *lance.Table, row, value []byte) error {
 	live, err := s.liveOf(ctx, t, value)
-	if err != nil || 8*len(live) == len(value) {
+	if err != nil || addressBytes*len(live) == len(value) {
 		return err
 	}
 	if len(live) == 0 {
 		return w.batch.Delete(row, nil)
 	}
-	kept := make([]byte, 0, 8*len(live))
+	kept := make([]byte, 0, addressBytes*len(live))
 	for _, address := range live {
 		kept = appendAddress(kept, uint64(address))
 	}
@@ -108,7 +108,7 @@ func (s *tableIndex) drop(ctx context.Context, w *writer, t *lance.Table, row, v
 // liveOf reads the addresses of a key's row that are live in t, ascending, each once.
 func (s *tableIndex) liveOf(ctx context.Context, t *lance.Table, value []byte) ([]lance.RowAddress, error) {
 	var out []lance.RowAddress
-	for ; len(value) >= 8; value = value[8:] {
+	for ; len(value) >= addressBytes; value = value[addressBytes:] {
 		address := lance.RowAddress(binary.LittleEndian.Uint64(value))
 		ok, err := s.isLive(ctx, t, address)
 		if err != nil {

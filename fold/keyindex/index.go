@@ -18,10 +18,12 @@ import (
 var ErrForeign = errors.New("keyindex: the directory is not a key index")
 
 const (
-	formatNumber      = 1
+	formatNumber      = 2
 	defaultCacheBytes = 64 << 20
 	memTableBytes     = 32 << 20
 	bloomBits         = 10
+	addressBytes      = 8
+	prefixBytes       = 1 + 8 // of a row's key: kind, table id
 )
 
 var magic = []byte("FLKI")
@@ -140,6 +142,7 @@ var formatKey = []byte("f")
 // Kinds of rows.
 const (
 	kindKey       = 'k'
+	kindRepeated  = 'r'
 	kindDeletions = 'd'
 	kindPin       = 'p'
 )

@@ -38,13 +38,13 @@ type bed struct {
 	store  *countstore.Store
 	table  *lance.Table // the newest version
 	schema *arrow.Schema
-	fs     vfs.FS
+	fs     *vfs.MemFS
 	index  *Index
 }
 
 func newBed(t tester) *bed {
 	t.Helper()
-	b := &bed{t: t, ctx: context.Background(), store: countstore.New(objstore.NewMemory()), fs: vfs.NewMem()}
+	b := &bed{t: t, ctx: context.Background(), store: countstore.New(objstore.NewMemory()), fs: vfs.NewCrashableMem()}
 	b.schema = arrow.NewSchema([]arrow.Field{
 		{Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "id", Type: arrow.BinaryTypes.String},
 	}, nil)
@@ -159,8 +159,8 @@ func someKeys(n int) []string {
 }
 
 // TestModel plays random histories of folds, foreign appends, overwrites,
-// restores and restarts, and asks for random versions: the index always answers
-// what a scan answers.
+// restores, restarts and crashes, and asks for random versions: the index always
+// answers what scans answer, where keys are and which have more than one row.
 func TestModel(t *testing.T) {
 	all := someKeys(12)
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,9 +174,7 @@ func TestModel(t *testing.T) {
 				b.fold(chosen[:n], chosen[n:], rapid.Bool().Draw(t, "tell"))
 			},
 			"foreign append": func(t *rapid.T) {
-				if f := b.upload(keys.Draw(t, "keys")); len(f) > 0 {
-					b.commit(&lance.Append{Fragments: f}, nil)
-				}
+				b.append(rapid.SliceOfN(rapid.SampledFrom(all), 1, 8).Draw(t, "keys")...)
 			},
 			"overwrite": func(t *rapid.T) {
 				b.commit(&lance.Overwrite{Fragments: b.upload(keys.Draw(t, "keys")), Schema: b.table.Schema()}, nil)
@@ -185,15 +183,22 @@ func TestModel(t *testing.T) {
 				b.commit(&lance.Restore{Version: rapid.Uint64Range(1, b.table.Version()).Draw(t, "version")}, nil)
 			},
 			"restart": func(*rapid.T) { b.reopen() },
+			"crash":   func(t *rapid.T) { b.crash(rapid.Uint64().Draw(t, "seed")) },
 			"follow":  func(*rapid.T) { b.follow() },
 			"find":    func(*rapid.T) { b.check(b.table, all) },
+			"duplicates": func(*rapid.T) {
+				b.follow()
+				b.checkDuplicates(b.table)
+			},
 			"find in an older version": func(t *rapid.T) {
 				older, err := b.table.At(b.ctx, rapid.Uint64Range(1, b.table.Version()).Draw(t, "version"))
 				require.NoError(t, err)
 				b.check(older, all)
+				b.checkDuplicates(older)
 			},
 		})
 		b.check(b.table, all)
+		b.checkDuplicates(b.table)
 	})
 }
 

@@ -26,6 +26,9 @@ type tableIndex struct {
 	pin    *pin // nil = nothing is indexed
 	// deletions of the fragments of the pinned version that were asked for.
 	deletions map[uint64]deletions
+	// repeated is the number of keys with more than one live row in the pinned version, once they are counted (K5).
+	repeated uint64
+	counted  bool
 	// swept is where the next sweep begins; nil = at the first row.
 	swept []byte
 }
@@ -43,13 +46,15 @@ func (s *tableIndex) catchUp(ctx context.Context, t *lance.Table) error {
 	if err := s.load(); err != nil {
 		return err
 	}
-	if s.pin != nil && s.pin.is(t) {
-		return nil
-	}
-	if s.pin == nil || s.reused(t) {
+	switch {
+	case s.pin == nil || !s.pin.is(t) && s.reused(t):
 		return s.build(ctx, t)
+	case !s.pin.is(t):
+		return s.follow(ctx, t)
+	case !s.counted:
+		return s.recount(ctx, t)
 	}
-	return s.follow(ctx, t)
+	return nil
 }
 
 // load reads the pin once.
@@ -93,8 +98,8 @@ func (s *tableIndex) reused(t *lance.Table) bool {
 // build drops what is there and scans the key columns of the whole table.
 func (s *tableIndex) build(ctx context.Context, t *lance.Table) error {
 	s.index.logger.InfoContext(ctx, "key index is built", "table", s.id, "version", t.Version(), "rows", t.Rows())
-	s.pin, s.deletions = nil, nil
-	for _, kind := range []byte{kindPin, kindKey, kindDeletions} {
+	s.pin, s.deletions, s.counted = nil, nil, false
+	for _, kind := range []byte{kindPin, kindKey, kindRepeated, kindDeletions} {
 		if err := s.index.db.DeleteRange(prefix(kind, s.id), prefix(kind, s.id+1), pebble.NoSync); err != nil {
 			return err
 		}
@@ -107,6 +112,9 @@ func (s *tableIndex) build(ctx context.Context, t *lance.Table) error {
 	if err != nil {
 		return err
 	}
+	if err := s.countBuilt(w); err != nil {
+		return err
+	}
 	if err := s.writeDeletions(ctx, w, t, t.Fragments()); err != nil {
 		return err
 	}
@@ -116,7 +124,7 @@ func (s *tableIndex) build(ctx context.Context, t *lance.Table) error {
 // follow brings the index from the pinned version to t, another one of the same
 // table, newer or older.
 func (s *tableIndex) follow(ctx context.Context, t *lance.Table) error {
-	w := s.writer()
+	w := s.indexedWriter()
 	defer w.close()
 	var fresh []uint64
 	var changed []lance.Fragment
@@ -146,6 +154,12 @@ func (s *tableIndex) follow(ctx context.Context, t *lance.Table) error {
 	if err := s.finish(w, pinOf(t, s.pin.highest)); err != nil {
 		return err
 	}
+	if !s.counted || s.repeated > 0 { // else no key repeats: none did, and none has come
+		s.counted = false
+		if err := s.recount(ctx, t); err != nil {
+			return err
+		}
+	}
 	return s.dropCrowded(ctx, t, crowded)
 }
 
@@ -153,23 +167,19 @@ func (s *tableIndex) follow(ctx context.Context, t *lance.Table) error {
 // has another live row is the duplicate alarm: both addresses are kept. It returns
 // rows that hold more dead addresses than they should.
 func (s *tableIndex) addForeign(ctx context.Context, w *writer, t *lance.Table, fragments []uint64) (crowded [][]byte, err error) {
-	duplicates := 0
 	err = s.scan(ctx, t, fragments, func(row []byte, address lance.RowAddress) error {
-		others, held, err := s.live(ctx, t, row)
+		others, held, err := s.live(ctx, w.batch, t, row)
 		if err != nil {
 			return err
 		}
 		if held > len(others)+spareAddresses && len(crowded) < crowdedKeys {
 			crowded = append(crowded, slices.Clone(row))
 		}
-		if slices.ContainsFunc(others, func(other lance.RowAddress) bool { return other != address }) {
-			duplicates++
+		if err := s.noteRepeated(w, row, others, address); err != nil {
+			return err
 		}
 		return w.add(row, address)
 	})
-	if duplicates > 0 {
-		s.index.logger.WarnContext(ctx, "foreign rows repeat keys that are live", "table", s.id, "version", t.Version(), "keys", duplicates)
-	}
 	return crowded, err
 }
 
@@ -192,6 +202,13 @@ func (s *tableIndex) revive(ctx context.Context, w *writer, t *lance.Table, f la
 	return s.scan(ctx, t, []uint64{f.ID()}, func(row []byte, address lance.RowAddress) error {
 		if !back.Contains(address.Offset()) {
 			return nil
+		}
+		others, _, err := s.live(ctx, w.batch, t, row)
+		if err == nil {
+			err = s.noteRepeated(w, row, others, address)
+		}
+		if err != nil {
+			return err
 		}
 		return w.add(row, address)
 	})
@@ -260,7 +277,7 @@ func (s *tableIndex) scan(ctx context.Context, t *lance.Table, fragments []uint6
 			if reader.Null(i) {
 				continue // only a foreign writer makes such a row; no key finds it
 			}
-			row = append(row[:1+8], reader.ExactBytes(i)...)
+			row = append(row[:prefixBytes], reader.ExactBytes(i)...)
 			if err := visit(row, lance.RowAddress(at.Value(i))); err != nil {
 				return err
 			}

@@ -15,10 +15,20 @@ import (
 // (a row too many is a stale address); the pin goes with the last batch.
 type writer struct {
 	table *tableIndex
+	begin func() *pebble.Batch
 	batch *pebble.Batch
 }
 
-func (s *tableIndex) writer() *writer { return &writer{table: s, batch: s.index.db.NewBatch()} }
+func (s *tableIndex) writer() *writer {
+	return s.writerOf(func() *pebble.Batch { return s.index.db.NewBatch() })
+}
+
+// indexedWriter is a writer whose batch can be read before it is committed.
+func (s *tableIndex) indexedWriter() *writer { return s.writerOf(s.index.db.NewIndexedBatch) }
+
+func (s *tableIndex) writerOf(begin func() *pebble.Batch) *writer {
+	return &writer{table: s, begin: begin, batch: begin()}
+}
 
 // add adds an address to a key's row.
 func (w *writer) add(row []byte, address lance.RowAddress) error {
@@ -32,6 +42,23 @@ func (w *writer) add(row []byte, address lance.RowAddress) error {
 func (w *writer) set(row []byte, address lance.RowAddress) error {
 	return w.batch.Set(row, appendAddress(nil, uint64(address)), nil)
 }
+
+// setRepeated and dropRepeated keep the repeated keys, given by their rows among the addresses.
+func (w *writer) setRepeated(row []byte) error {
+	if err := w.batch.Set(repeatedRow(row), nil, nil); err != nil {
+		return err
+	}
+	return w.flushLarge()
+}
+
+func (w *writer) dropRepeated(row []byte) error {
+	if err := w.batch.Delete(repeatedRow(row), nil); err != nil {
+		return err
+	}
+	return w.flushLarge()
+}
+
+func repeatedRow(row []byte) []byte { return append([]byte{kindRepeated}, row[1:]...) }
 
 func (w *writer) setDeletions(fragment uint64, rows *roaring.Bitmap) error {
 	key := w.table.deletionsKey(fragment)
@@ -50,10 +77,15 @@ func (w *writer) flushLarge() error {
 	if w.batch.Len() < batchBytes {
 		return nil
 	}
+	return w.flush()
+}
+
+// flush writes what was collected.
+func (w *writer) flush() error {
 	if err := w.batch.Commit(pebble.NoSync); err != nil {
 		return err
 	}
-	w.batch = w.table.index.db.NewBatch()
+	w.batch = w.begin()
 	return nil
 }
 
@@ -105,7 +137,20 @@ func (x *Index) Committed(ctx context.Context, id uint64, t *lance.Table, c Comm
 	if as, err := s.applyDeletions(ctx, w, t, c); err != nil || !as {
 		return err
 	}
-	return s.finish(w, pinOf(t, s.pin.highest))
+	if !s.counted {
+		if err := s.recount(ctx, c.Base); err != nil {
+			return err
+		}
+	}
+	gone, err := s.forgetRepeated(w, c.Upserts, c.Removed)
+	if err != nil {
+		return err
+	}
+	if err := s.finish(w, pinOf(t, s.pin.highest)); err != nil {
+		return err
+	}
+	s.repeated -= gone
+	return nil
 }
 
 var errPlaced = errors.New("keyindex: a new fragment is not in the version")
@@ -140,7 +185,7 @@ func (s *tableIndex) applyKeys(w *writer, c Commit, placed []lance.Fragment) err
 			if next == len(c.Upserts) {
 				return fmt.Errorf("keyindex: %d keys for more rows", len(c.Upserts))
 			}
-			row = append(row[:1+8], c.Upserts[next]...)
+			row = append(row[:prefixBytes], c.Upserts[next]...)
 			if err := w.set(row, lance.NewRowAddress(uint32(f.ID()), uint32(offset))); err != nil {
 				return err
 			}
@@ -148,7 +193,7 @@ func (s *tableIndex) applyKeys(w *writer, c Commit, placed []lance.Fragment) err
 		}
 	}
 	for _, key := range c.Removed {
-		if err := w.batch.Delete(append(row[:1+8], key...), nil); err != nil {
+		if err := w.batch.Delete(append(row[:prefixBytes], key...), nil); err != nil {
 			return err
 		}
 	}
