@@ -109,7 +109,10 @@ func StartLine(ctx context.Context, c LineConfig) (l *Line, err error) {
 }
 
 func (l *Line) startGraph(ctx context.Context, c LineConfig) (err error) {
-	o := publisher.Options{Store: l.Store}
+	if l.index, err = keyindex.Open(keyindex.Options{Dir: filepath.Join(c.Dir, "index")}); err != nil {
+		return err
+	}
+	o := publisher.Options{Store: l.Store, Keys: l.index}
 	if _, err = publisher.Init(ctx, o, publisher.InitSpec{Graph: graphName}); err != nil {
 		return err
 	}
@@ -166,9 +169,6 @@ func (l *Line) startFolder(run context.Context, c LineConfig) (err error) {
 		store = c.Wrap(l.Store)
 	}
 	remote := wal.NewRemote(l.ingest, l.readSubjects(), wal.RemoteOptions{})
-	if l.index, err = keyindex.Open(keyindex.Options{Dir: filepath.Join(c.Dir, "index")}); err != nil {
-		return err
-	}
 	l.folder, err = fold.New(fold.Options{
 		Publisher: l.Publisher, Store: store, Interval: c.Interval, Index: l.index,
 		Lanes: func(uint32) wal.Source { return remote }, Notify: l.published,

@@ -80,7 +80,7 @@ func (f *Folder) suspend(ctx context.Context, broken map[heads.TableID]error) er
 	for id := range broken {
 		f.found[id] = f.opts.Clock()
 	}
-	f.metrics.held(ctx, snap)
+	f.metrics.states(ctx, snap)
 	f.announce(ctx, snap)
 	return nil
 }

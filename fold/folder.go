@@ -109,7 +109,7 @@ func (f *Folder) FoldOnce(ctx context.Context) (Report, error) {
 	if snap, err = f.finishLanes(ctx, snap); err != nil {
 		return Report{}, fmt.Errorf("fold: change of the lane count: %w", err)
 	}
-	f.metrics.held(ctx, snap)
+	f.metrics.states(ctx, snap)
 	c, err := f.chooseCut(ctx, snap)
 	if err != nil {
 		return Report{}, err

@@ -3,6 +3,7 @@ package fold
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -24,8 +25,9 @@ type metrics struct {
 	failures  metric.Int64Counter
 	tables    metric.Int64Gauge
 	fragments metric.Int64Gauge
-	// reported are the held tables of the last report.
-	reported map[attribute.Set]bool
+	repeated  metric.Int64Gauge
+	// reported are what the last report said of tables: those that are held, and those with repeated keys.
+	reported, repeating map[attribute.Set]bool
 }
 
 // newMetrics builds the instruments; a nil meter measures nothing.
@@ -44,7 +46,7 @@ func newMetrics(m metric.Meter) (*metrics, error) {
 		backlog:   b.level("foldline.fold.backlog", "By", "unreleased bytes of all lanes when the last cut was chosen"),
 		tables:    b.level("foldline.fold.tables_held", "{table}", "tables that take no folds, by table and state: 1 while it is so"),
 		fragments: b.level("foldline.fold.fragments", "{fragment}", "fragments of tables when they were last looked at for a compaction, by table"),
-		reported:  map[attribute.Set]bool{},
+		repeated:  b.level("foldline.fold.duplicate_keys", "{key}", "keys with more than one live row, by table, as the heads say them"),
 		failures:  b.count("foldline.fold.failures", "{fold}", "folds that ended in an error, by class"),
 	}
 	if err := errors.Join(b.errs...); err != nil {
@@ -133,20 +135,33 @@ func (m *metrics) failed(ctx context.Context, err error, lag time.Duration) {
 	m.failures.Add(ctx, 1, metric.WithAttributes(attribute.String("class", classOf(err))))
 }
 
-// held reports which tables take no folds; one that takes them again is reported as 0 once.
-func (m *metrics) held(ctx context.Context, s *heads.Snapshot) {
-	now := map[attribute.Set]bool{}
+// states reports which tables take no folds, and how many keys of which repeat; one of which that is over is reported as 0 once.
+func (m *metrics) states(ctx context.Context, s *heads.Snapshot) {
+	held, repeating := map[attribute.Set]int64{}, map[attribute.Set]int64{}
 	for _, t := range s.Tables {
+		name := attribute.String("table", t.Key)
 		if t.Head.State.Held() {
-			set := attribute.NewSet(attribute.String("table", t.Key), attribute.String("state", string(t.Head.State)))
-			now[set] = true
-			m.tables.Record(ctx, 1, metric.WithAttributeSet(set))
+			held[attribute.NewSet(name, attribute.String("state", string(t.Head.State)))] = 1
+		}
+		if n := t.Head.Duplicates.Keys; n > 0 {
+			repeating[attribute.NewSet(name)] = int64(min(n, math.MaxInt64))
 		}
 	}
-	for set := range m.reported {
-		if !now[set] {
-			m.tables.Record(ctx, 0, metric.WithAttributeSet(set))
+	m.reported = report(ctx, m.tables, held, m.reported)
+	m.repeating = report(ctx, m.repeated, repeating, m.repeating)
+}
+
+// report records values, and 0 for those of the last report that are no more.
+func report(ctx context.Context, g metric.Int64Gauge, now map[attribute.Set]int64, last map[attribute.Set]bool) map[attribute.Set]bool {
+	reported := map[attribute.Set]bool{}
+	for set, value := range now {
+		reported[set] = true
+		g.Record(ctx, value, metric.WithAttributeSet(set))
+	}
+	for set := range last {
+		if !reported[set] {
+			g.Record(ctx, 0, metric.WithAttributeSet(set))
 		}
 	}
-	m.reported = now
+	return reported
 }

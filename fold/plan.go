@@ -203,8 +203,8 @@ func rowFault(l *layout, c chunk, checks []columnFault, row int, op wal.Op) *fau
 // find asks which keys the table holds, and where.
 func (f *Folder) find(ctx context.Context, p *tablePlan) ([]bool, error) {
 	inTable := make([]bool, len(p.numbers.keys))
-	if p.base.Rows() == 0 || len(inTable) == 0 {
-		return inTable, nil
+	if len(inTable) == 0 || p.base.Rows() == 0 && f.opts.Index == nil {
+		return inTable, nil // an index has to know an empty table too: then it follows from the first row on
 	}
 	wanted := make(fence.KeySet, len(inTable))
 	for i, key := range p.numbers.keys {
@@ -258,17 +258,6 @@ func (p *tablePlan) sources() []lance.RowAddress {
 		out[i] = p.addresses[p.numbers.keys[key]][0]
 	}
 	return out
-}
-
-// duplicates counts the touched keys that had more than one live row.
-func (p *tablePlan) duplicates() int {
-	n := 0
-	for _, at := range p.addresses {
-		if len(at) > 1 {
-			n++
-		}
-	}
-	return n
 }
 
 // absentHashes iterates over the hashes of the keys that the plan relies on not being there: those that appear, and those that are

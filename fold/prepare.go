@@ -26,6 +26,8 @@ type preparedTable struct {
 	plan    *tablePlan
 	commit  *publisher.PreparedTable // nil when the cut has no effect on the table
 	rejects []publisher.Reject
+	// duplicates are what is known of repeated keys; nil = nothing.
+	duplicates *publisher.PlannedDuplicates
 }
 
 // prepare plans and writes all tables, then the dead letters.
@@ -45,7 +47,7 @@ func (f *Folder) prepare(ctx context.Context, snap *heads.Snapshot, c *cut) (*pu
 		return nil, nil, err
 	}
 	out := &publisher.Prepared{
-		Fold: fold, Previous: c.previous(), Cut: c.through(), Entries: c.entries, Rows: c.rows, Judged: judged,
+		Fold: fold, Previous: c.previous(), Cut: c.through(), Entries: c.entries, Rows: c.rows, Judged: judged, Duplicates: duplicatesOf(tables...),
 	}
 	var rejects []publisher.Reject
 	for i := range tables {
@@ -155,9 +157,7 @@ func (f *Folder) writePlan(ctx context.Context, plan *tablePlan, fold uint64) (p
 	if out.rejects, err = f.rejectsOf(plan, fold); err != nil {
 		return preparedTable{}, fmt.Errorf("table %q: %w", plan.table.Key, err)
 	}
-	if n := plan.duplicates(); n > 0 {
-		f.opts.Logger.WarnContext(ctx, "keys with more than one live row", "table", plan.table.Key, "keys", n)
-	}
+	out.duplicates = f.duplicates(ctx, plan)
 	if !plan.verdicts.changesTable() {
 		return out, nil
 	}

@@ -117,7 +117,8 @@ func (p *replayPlan) play(ctx context.Context, snap *heads.Snapshot) error {
 	}
 	p.part = parts[0]
 	p.part.rejects = append(p.part.rejects, refused...)
-	p.prepared = &publisher.Prepared{Fold: p.fold, Replay: true, Rows: len(p.letters), RejectCount: len(p.part.rejects), Judged: judged}
+	p.prepared = &publisher.Prepared{Fold: p.fold, Replay: true, Rows: len(p.letters), RejectCount: len(p.part.rejects), Judged: judged,
+		Duplicates: duplicatesOf(p.part)}
 	if p.part.commit != nil {
 		p.prepared.Tables = []publisher.PreparedTable{*p.part.commit}
 	}

@@ -35,7 +35,7 @@ func standbyOf(t *testing.T, w *world, faults ...faultstore.Injector) (*Standby,
 // takeOver makes a folder of a standby, its index, its tables and its store.
 func takeOver(t *testing.T, w *world, s *Standby) {
 	t.Helper()
-	p, err := publisher.Claim(w.ctx, publisher.Options{Store: s.o.Store}, "standby")
+	p, err := publisher.Claim(w.ctx, publisher.Options{Store: s.o.Store, Keys: s.o.Index}, "standby")
 	require.NoError(t, err)
 	w.opts.Opened = s.Tables()
 	w.folderOf(p, s.o.Store, s.o.Index)

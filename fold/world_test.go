@@ -126,6 +126,14 @@ func (w *world) tryClaim(store objstore.Store) error {
 	if w.clock != nil {
 		w.opts.Clock = w.clock.now
 	}
+	w.closeIndex()
+	if w.indexFS != nil {
+		var err error
+		if w.index, err = keyindex.Open(keyindex.Options{Dir: "index", FS: w.indexFS}); err != nil {
+			return err
+		}
+		po.Keys = w.index
+	}
 	p, err := publisher.Claim(w.ctx, po, "test")
 	if err != nil {
 		return err
@@ -137,12 +145,6 @@ func (w *world) tryClaim(store objstore.Store) error {
 	}
 	for key, refs := range w.refs {
 		if _, err := p.SetReferences(w.ctx, key, refs); err != nil {
-			return err
-		}
-	}
-	w.closeIndex()
-	if w.indexFS != nil {
-		if w.index, err = keyindex.Open(keyindex.Options{Dir: "index", FS: w.indexFS}); err != nil {
 			return err
 		}
 	}

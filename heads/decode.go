@@ -140,7 +140,8 @@ func (d *decoder) head(r row) error {
 	id := TableID(r.table.value)
 	d.s.Tables = append(d.s.Tables, Table{ID: id, Key: r.key, Path: r.location,
 		Head: Head{Version: r.version.value, Rows: r.rows.value, State: m.State, Transaction: m.Transaction,
-			Hold: Hold{Reason: m.Reason, Since: timeOrZero(m.Since), Until: timeOrZero(m.Until)}}})
+			Hold:       Hold{Reason: m.Reason, Since: timeOrZero(m.Since), Until: timeOrZero(m.Until)},
+			Duplicates: Duplicates{Keys: m.DuplicateKeys, Stale: m.Stale, Sample: m.Sample}}})
 	return d.expect(r, headID(id), r.table.set && r.version.set && r.rows.set && r.key != "" && r.location != "")
 }
 

@@ -15,6 +15,10 @@ type headMeta struct {
 	Reason      string `json:"reason,omitempty"`
 	Since       int64  `json:"since,omitempty"` // microseconds since 1970, UTC
 	Until       int64  `json:"until,omitempty"` // microseconds since 1970, UTC
+	// DuplicateKeys are how many keys have more than one live row, Stale and Sample what is said of the number.
+	DuplicateKeys uint64 `json:"duplicate_keys,string,omitempty"`
+	Stale         bool   `json:"stale,omitempty"`
+	Sample        string `json:"sample,omitempty"`
 }
 
 type graphHeadMeta struct {
@@ -141,7 +145,8 @@ func (s *Snapshot) hotRows() []row {
 		rows = append(rows, row{id: headID(t.ID), kind: typeHead, location: t.Path, key: t.Key, table: some(uint64(t.ID)),
 			version: some(t.Head.Version), rows: some(t.Head.Rows),
 			metadata: headMeta{State: t.Head.State, Transaction: t.Head.Transaction, Reason: t.Head.Hold.Reason,
-				Since: microsOrZero(t.Head.Hold.Since), Until: microsOrZero(t.Head.Hold.Until)}.text()})
+				Since: microsOrZero(t.Head.Hold.Since), Until: microsOrZero(t.Head.Hold.Until),
+				DuplicateKeys: t.Head.Duplicates.Keys, Stale: t.Head.Duplicates.Stale, Sample: t.Head.Duplicates.Sample}.text()})
 	}
 	return journalRows(rows, s.Journal)
 }

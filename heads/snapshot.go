@@ -54,6 +54,8 @@ type Head struct {
 	Rows        uint64 // live rows
 	State       State
 	Hold        Hold // zero while the table takes folds
+	// Duplicates are there in StateDuplicateKeys, are kept while such a table is held, and are zero in StateLive.
+	Duplicates Duplicates
 }
 
 // Is tells whether t is the version that the head names.

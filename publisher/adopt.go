@@ -20,11 +20,26 @@ type adoption struct {
 	table *lance.Table // nil = the version stays
 	state heads.State
 	hold  heads.Hold
+	// repeated keys of the version; nil = what the head says stays.
+	repeated *heads.Duplicates
+}
+
+// changes tells whether the head says something else than before.
+func (a *adoption) changes(t heads.Table) bool {
+	return a.table != nil || a.state != t.Head.State || a.repeated != nil && *a.repeated != t.Head.Duplicates
+}
+
+// version is the one that the head names then.
+func (a *adoption) version() uint64 {
+	if a.table != nil {
+		return a.table.Version()
+	}
+	return a.from
 }
 
 // Adopt publishes what other writers have committed since the heads were last moved, one graph commit for all tables: the newest version
 // that is reached without an overwrite or a restore. A table with one of those above its head is frozen as replaced, one that cannot be read is
-// suspended; an error that may pass leaves its table alone. Call it between folds, for idle tables too, and when a head version is gone. It costs one LIST for
+// suspended; an error that may pass leaves its table alone. What they did to repeated keys is said too, as far as it is known (Options.Keys). Call it between folds, for idle tables too, and when a head version is gone. It costs one LIST for
 // each table when nothing has changed.
 func (p *Publisher) Adopt(ctx context.Context) (*heads.Snapshot, error) {
 	p.tidyFirst(ctx)
@@ -46,19 +61,33 @@ func (p *Publisher) Adopt(ctx context.Context) (*heads.Snapshot, error) {
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("publisher: adopt: %w", err)
 	}
-	found = slices.DeleteFunc(found, func(a *adoption) bool { return a == nil })
-	if len(found) == 0 {
-		return snap, nil
+	asked := map[heads.TableID]uint64{}
+	var changed []*adoption
+	for i, a := range found {
+		if a != nil {
+			asked[a.id] = a.version()
+			if a.changes(snap.Tables[i]) {
+				changed = append(changed, a)
+			}
+		}
 	}
-	err = p.alter(ctx, heads.KindAdopt, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
-		return applyAdoptions(next, commit, found)
-	})
+	if len(changed) > 0 {
+		err = p.alter(ctx, heads.KindAdopt, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+			return applyAdoptions(next, commit, changed)
+		})
+	}
+	if err == nil {
+		p.note(asked)
+	}
 	return p.snap, err
 }
 
 // adoptable judges one table, so that the faults of one do not stop the others. Only the dead letters' own are errors.
 func (p *Publisher) adoptable(ctx context.Context, t heads.Table) (*adoption, error) {
 	a, err := p.judgeNewest(ctx, t)
+	if err == nil {
+		a, err = p.judgeKeys(ctx, t, a)
+	}
 	switch {
 	case err == nil || t.System || ctx.Err() != nil:
 		return a, err
@@ -77,8 +106,11 @@ func applyAdoptions(next *heads.Snapshot, commit *heads.GraphCommit, found []*ad
 			return fmt.Errorf("%w: head of table %q is version %d, it was version %d", ErrConflict, t.Key, t.Head.Version, a.from)
 		}
 		t.Head.State, t.Head.Hold = a.state, a.hold
-		if a.table != nil {
-			t = moveHead(commit, t, a.table)
+		switch {
+		case a.table != nil:
+			t = moveHead(commit, t, a.table, a.repeated)
+		case a.repeated != nil:
+			setDuplicates(&t.Head, *a.repeated)
 		}
 		next.SetTable(t)
 	}
@@ -128,6 +160,19 @@ func (p *Publisher) judgeNewest(ctx context.Context, t heads.Table) (*adoption, 
 		}
 	}
 	return a, nil
+}
+
+// judgeKeys adds what is to be said of repeated keys to what was found of a table; nil when nothing was and nothing is.
+func (p *Publisher) judgeKeys(ctx context.Context, t heads.Table, a *adoption) (*adoption, error) {
+	if a != nil && a.state.Held() {
+		return a, nil
+	}
+	if a == nil {
+		a = &adoption{id: t.ID, from: t.Head.Version, state: t.Head.State}
+	}
+	var err error
+	a.repeated, err = p.look(ctx, t, a.table)
+	return a, err
 }
 
 // misfit says why a version cannot follow the one below it in the heads; nil when it can.

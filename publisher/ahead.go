@@ -37,7 +37,7 @@ func (a *ahead) note(c committed) {
 		return
 	}
 	if results := a.results(); results != nil {
-		a.draft = a.p.beginDraft(a.ctx, a.p.snap, a.p.foldChange(a.rec, results))
+		a.draft = a.p.beginDraft(a.ctx, a.p.snap, a.p.foldChange(a.ctx, a.rec, results))
 	}
 }
 

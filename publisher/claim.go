@@ -96,7 +96,8 @@ func (p *Publisher) alter(ctx context.Context, kind string, apply func(*heads.Sn
 	if err != nil {
 		return err
 	}
-	p.snap, p.untidy = s, true
+	p.advance(ctx, s)
+	p.untidy = true
 	p.step("%s.after", kind)
 	return p.owns(s)
 }

@@ -29,13 +29,20 @@ type attempt struct {
 	// amendment names the verdicts that differ from the record, lost are those rows.
 	amendment string
 	lost      []Reject
+	// duplicates are what it leaves of repeated keys when it lands right above base; nil = not known.
+	duplicates *PlannedDuplicates
 }
 
 func (p *Publisher) planned(rec *record, t *recordTable, base *lance.Table) attempt {
-	return attempt{base: base, tx: t.tx, affected: t.affected, keys: func(ctx context.Context) (fence.KeySet, error) {
+	a := attempt{base: base, tx: t.tx, affected: t.affected}
+	if d, ok := rec.duplicates[t.id]; ok && d.Version == base.Version() {
+		a.duplicates = &d
+	}
+	a.keys = func(ctx context.Context) (fence.KeySet, error) {
 		r := &rebuild{p: p, rec: rec, t: t, latest: base, fragments: t.update().NewFragments}
 		return r.absentKeys(ctx)
-	}}
+	}
+	return a
 }
 
 // committed is a table that holds the fold.
@@ -46,6 +53,7 @@ type committed struct {
 	state       heads.State
 	amendment   string
 	lost        []Reject
+	duplicates  *PlannedDuplicates // nil = not known
 	// givenUp says why the table does not hold the fold: its rows become rejects and its head stays. nil otherwise.
 	givenUp error
 }
@@ -214,7 +222,11 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 
 // with is the table when a version made by a holds the fold and nothing has replaced it.
 func (t *recordTable) with(a attempt, version *lance.Table) committed {
-	return committed{id: t.id, headVersion: t.headVersion, table: version, state: heads.StateLive, amendment: a.amendment, lost: a.lost}
+	c := committed{id: t.id, headVersion: t.headVersion, table: version, state: heads.StateLive, amendment: a.amendment, lost: a.lost}
+	if version.Version() == a.base.Version()+1 {
+		c.duplicates = a.duplicates
+	}
+	return c
 }
 
 // above reads what landed on top of a version of ours: an overwrite or a restore means that the table was replaced.

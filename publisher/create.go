@@ -157,7 +157,8 @@ func (p *Publisher) enter(ctx context.Context, s *heads.Snapshot, t heads.Table)
 	if err != nil {
 		return err
 	}
-	p.snap, p.untidy = state, true
+	p.advance(ctx, state)
+	p.untidy = true
 	return p.owns(state)
 }
 

@@ -29,6 +29,10 @@ type EnrolSpec struct {
 // version, under this epoch. Its rows, versions, indexes and metadata stay. It is idempotent for a table that is enrolled under that
 // key.
 //
+// Keys that have more than one live row are looked for, by the key index (Options.Keys), which is built by that, or by scans of the key columns in bounded
+// memory (fence.FindDuplicates): a table that has some is enrolled in state duplicate_keys; one with more rows than those scans take is enrolled as live, and
+// the log says that it was not looked for.
+//
 // ErrInvalid, and nothing is changed: the table declares no primary key, one whose type no filter covers or that may be null; a column of
 // a type that the wire cannot carry; a path outside of the graph or in the graph's own folder. ErrManifestSize refines it: the manifest is larger than
 // Options.MaxEnrolManifestBytes. lance.ErrUnsupported: the table needs what package lance cannot carry on. lance.ErrNotFound: there is no
@@ -72,6 +76,13 @@ func (p *Publisher) enrol(ctx context.Context, s *heads.Snapshot, spec EnrolSpec
 		return heads.Table{}, err
 	}
 	t.Head = headOf(marked)
+	repeated, err := p.countNewTable(ctx, t, marked)
+	if err != nil {
+		return heads.Table{}, err
+	}
+	if repeated != nil {
+		setDuplicates(&t.Head, *p.shown(ctx, t, *repeated))
+	}
 	return t, p.enter(ctx, s, t)
 }
 

@@ -33,6 +33,8 @@ type Options struct {
 	SuspendAfter time.Duration
 	// Retention of manifest versions; it matters to the folder alone.
 	Retention Retention
+	// Keys finds rows without a scan and knows which keys repeat; it stays the caller's and must outlive the Publisher. nil = tables are scanned.
+	Keys KeyIndex
 	// MaxEnrolManifestBytes bounds the manifest of a table that EnrolTable takes over. 0 = 16 MiB.
 	MaxEnrolManifestBytes int64
 	// Step is called at every protocol step, on the goroutine that takes it; table steps come from several at once. A

@@ -18,6 +18,8 @@ type Prepared struct {
 	Tables []PreparedTable
 	// Judged are the head versions of tables that the fold does not commit to and that its references were judged by: they have to be the heads still.
 	Judged map[heads.TableID]uint64
+	// Duplicates tell, by table, of repeated keys; tables that are missing keep what their heads say.
+	Duplicates map[heads.TableID]PlannedDuplicates
 	// Rejects is the commit to the dead letters, nil when there are none; RejectCount its rows.
 	Rejects     *PreparedTable
 	RejectCount int

@@ -95,7 +95,7 @@ func (p *Publisher) complete(ctx context.Context, rec *record, given map[heads.T
 // publishHeads moves the heads of all tables of the fold in one manifest commit. early may have its data file.
 func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []committed, rejects int, early *draft) (*Published, error) {
 	p.step("publish.before")
-	c := p.foldChange(rec, results)
+	c := p.foldChange(ctx, rec, results)
 	c.draft = early
 	state, err := p.commit(ctx, p.snap, c)
 	if err != nil {
@@ -104,7 +104,8 @@ func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []com
 	if err := p.owns(state); err != nil {
 		return nil, err
 	}
-	p.snap = state
+	p.advance(ctx, state)
+	p.noteFold(rec, results)
 	p.step("publish.after")
 	out := &Published{Snapshot: state, Rejects: rejects, Tables: map[heads.TableID]*lance.Table{}}
 	for _, r := range results {
@@ -122,14 +123,14 @@ func (p *Publisher) publishHeads(ctx context.Context, rec *record, results []com
 }
 
 // foldChange is the graph commit of a fold.
-func (p *Publisher) foldChange(rec *record, results []committed) change {
+func (p *Publisher) foldChange(ctx context.Context, rec *record, results []committed) change {
 	return change{id: rec.commitID, kind: heads.KindFold, actor: p.snap.FolderOwner, apply: func(next *heads.Snapshot, commit *heads.GraphCommit) error {
-		return p.applyFold(next, commit, rec, results)
+		return p.applyFold(ctx, next, commit, rec, results)
 	}}
 }
 
 // applyFold checks what the fold was planned on and moves the heads.
-func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, rec *record, results []committed) error {
+func (p *Publisher) applyFold(ctx context.Context, next *heads.Snapshot, commit *heads.GraphCommit, rec *record, results []committed) error {
 	if err := p.owns(next); err != nil {
 		return err
 	}
@@ -157,13 +158,17 @@ func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, r
 		case t.Head.State.Held(): // a replay leaves its table held: only Resume ends that
 		case r.state.Held():
 			t.Head.State, t.Head.Hold = r.state, p.hold(r.why())
-		default:
-			t.Head.State = r.state
 		}
 		if r.givenUp == nil {
-			t = moveHead(commit, t, r.table)
+			t = moveHead(commit, t, r.table, p.afterFold(ctx, t, r.duplicates))
 		}
 		next.SetTable(t)
+	}
+	for id, d := range untouched(rec, results) {
+		if t, ok := next.TableByID(id); ok && t.Head.Version == d.Version {
+			setDuplicates(&t.Head, p.after(ctx, t, d))
+			next.SetTable(t)
+		}
 	}
 	slices.SortFunc(commit.Tables, func(a, b heads.TableVersion) int { return int(int64(a.Table) - int64(b.Table)) })
 	next.Fold, next.FoldRecord = rec.fold, rec.name()
@@ -171,9 +176,16 @@ func (p *Publisher) applyFold(next *heads.Snapshot, commit *heads.GraphCommit, r
 	return nil
 }
 
-// moveHead returns t with table as its head, in the state that t has, and enters a version that moves into the journal.
-func moveHead(commit *heads.GraphCommit, t heads.Table, table *lance.Table) heads.Table {
+// moveHead returns t with table as its head, in the state that t has and that its repeated keys make of it, and enters a version that moves into the journal.
+// Repeated keys that nobody has counted (nil) are those that the head had.
+func moveHead(commit *heads.GraphCommit, t heads.Table, table *lance.Table, repeated *heads.Duplicates) heads.Table {
 	moved := table.Version() != t.Head.Version
+	switch {
+	case repeated != nil:
+		setDuplicates(&t.Head, *repeated)
+	case moved && t.Head.Duplicates.Keys > 0:
+		t.Head.Duplicates.Stale = true
+	}
 	t.Head.Version, t.Head.Transaction, t.Head.Rows = table.Version(), table.TransactionUUID(), table.Rows()
 	if moved {
 		commit.Tables = append(commit.Tables, version(t))
@@ -218,7 +230,7 @@ func (p *Publisher) record(f *Prepared) (*record, map[heads.TableID]*lance.Table
 		return nil, nil, err
 	}
 	rec := &record{graph: p.snap.Graph, fold: f.Fold, epoch: p.epoch, commitID: id, previous: f.Previous, cut: f.Cut,
-		rejectCount: uint64(f.RejectCount), entries: uint64(f.Entries), rows: uint64(f.Rows), plannedAt: p.o.Clock(), judged: f.Judged}
+		rejectCount: uint64(f.RejectCount), entries: uint64(f.Entries), rows: uint64(f.Rows), plannedAt: p.o.Clock(), judged: f.Judged, duplicates: f.Duplicates}
 	bases := map[heads.TableID]*lance.Table{}
 	for i := range f.Tables {
 		t, err := p.recordTable(rec, &f.Tables[i], bases)

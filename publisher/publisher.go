@@ -18,7 +18,8 @@ type Publisher struct {
 	snap      *heads.Snapshot
 	nextFold  uint64
 	recovered *Published
-	barred    map[heads.TableID]error // tables that took no barrier, and why
+	barred    map[heads.TableID]error  // tables that took no barrier, and why
+	asked     map[heads.TableID]uint64 // versions for which the heads say what the key index knows of repeated keys
 	// leftovers are objects of the published fold, outdated those of folds before it, which Tidy removes.
 	leftovers, outdated []string
 	untidy              bool    // Tidy is due

@@ -26,6 +26,8 @@ type record struct {
 	plannedAt     time.Time
 	// judged are Prepared.Judged. They are not written down: whoever completes the fold has claimed the epoch since, and no other than its owner moves a head.
 	judged map[heads.TableID]uint64
+	// duplicates are Prepared.Duplicates, which are not written down either: who completes the fold counts again when it is time.
+	duplicates map[heads.TableID]PlannedDuplicates
 }
 
 // recordTable is one table's part of a record.

@@ -132,7 +132,7 @@ func TestJudgedHeadsAreAPrecondition(t *testing.T) {
 	next := p.snap.Clone()
 	airport.Head.Version++
 	next.SetTable(airport)
-	err = p.applyFold(next, &heads.GraphCommit{}, rec, nil)
+	err = p.applyFold(ctx, next, &heads.GraphCommit{}, rec, nil)
 	require.ErrorIs(t, err, ErrConflict)
 	_, err = p.Publish(ctx, f)
 	require.NoError(t, err)

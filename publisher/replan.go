@@ -30,7 +30,7 @@ func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, lat
 		return attempt{}, err
 	}
 	var err error
-	if r.found, err = fence.FindRows(ctx, latest, r.keys); err != nil {
+	if r.found, err = p.findRows(ctx, t.id, latest, r.keys); err != nil {
 		return attempt{}, err
 	}
 	lost, err := r.lostInserts(), error(nil)
@@ -48,6 +48,9 @@ func (p *Publisher) replan(ctx context.Context, rec *record, t *recordTable, lat
 		return attempt{}, err
 	}
 	a.lost = r.lost
+	if a.duplicates, err = r.duplicates(ctx); err != nil {
+		return attempt{}, err
+	}
 	a.amendment, err = p.putAmendment(ctx, rec, t, r.lost)
 	return a, err
 }
@@ -306,6 +309,21 @@ func (r *rebuild) transaction(ctx context.Context) (attempt, error) {
 	tx.Properties = r.p.properties(r.rec, r.t.id)
 	known := func(context.Context) (fence.KeySet, error) { return absent, nil }
 	return attempt{base: r.latest, tx: tx, affected: rows, keys: known}, nil
+}
+
+// duplicates are what the commit leaves of repeated keys, by the key index; nil when that does not tell.
+func (r *rebuild) duplicates(ctx context.Context) (*PlannedDuplicates, error) {
+	gone := map[string]bool{}
+	for key, addresses := range r.found {
+		if len(addresses) > 1 {
+			gone[key] = true
+		}
+	}
+	left, err := r.p.indexed(ctx, r.t.id, r.latest, gone)
+	if left == nil {
+		return nil, err
+	}
+	return &PlannedDuplicates{Version: r.latest.Version(), Gone: uint64(len(gone)), Left: *left}, nil
 }
 
 // newestOf opens the newest version of a table of the graph.

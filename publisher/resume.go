@@ -41,7 +41,7 @@ func (p *Publisher) Reopen(ctx context.Context, key string) (heads.Table, error)
 		return t, nil
 	}
 	return p.alterTable(ctx, heads.KindAdopt, t, func(now *heads.Table, commit *heads.GraphCommit) error {
-		*now = moveHead(commit, *now, table)
+		*now = moveHead(commit, *now, table, nil)
 		return nil
 	})
 }
@@ -84,11 +84,32 @@ func (p *Publisher) Resume(ctx context.Context, key string) (heads.Table, error)
 	if err != nil || !t.Head.State.Held() {
 		return t, err
 	}
+	repeated, err := p.lookAgain(ctx, t)
+	if err != nil {
+		return t, err
+	}
 	return p.alterTable(ctx, heads.KindResume, t, func(now *heads.Table, _ *heads.GraphCommit) error {
 		if now.Head.Version != t.Head.Version {
 			return fmt.Errorf("%w: head of table %q is version %d, it was version %d", ErrConflict, key, now.Head.Version, t.Head.Version)
 		}
 		now.Head.State, now.Head.Hold = heads.StateLive, heads.Hold{}
+		setDuplicates(&now.Head, repeated)
 		return nil
 	})
+}
+
+// lookAgain counts the repeated keys of a table that was held; what its head says of them stands when nobody knows better.
+func (p *Publisher) lookAgain(ctx context.Context, t heads.Table) (heads.Duplicates, error) {
+	if p.o.Keys == nil && t.Head.Duplicates.Keys == 0 {
+		return t.Head.Duplicates, nil
+	}
+	at, err := p.snap.OpenTable(ctx, p.o.Store, t.Key)
+	if err != nil {
+		return t.Head.Duplicates, err
+	}
+	d, err := p.counted(ctx, t, at)
+	if d == nil {
+		return t.Head.Duplicates, err
+	}
+	return *d, err
 }

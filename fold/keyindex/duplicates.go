@@ -13,8 +13,9 @@ import (
 )
 
 // Duplicates tells which keys have more than one live row in version t of table id. known is false, and nothing is read, when the index holds nothing
-// of the table yet: the first [Index.Find] or [Index.Follow] builds it. Else it is brought to t first, as by Find.
-func (x *Index) Duplicates(ctx context.Context, id uint64, t *lance.Table) (d fence.Duplicates, known bool, err error) {
+// of the table yet: the first [Index.Find] or [Index.Follow] builds it. Else it is brought to t first, as by Find. The keys of without, each of which has
+// more than one live row there, are left out.
+func (x *Index) Duplicates(ctx context.Context, id uint64, t *lance.Table, without map[string]bool) (d fence.Duplicates, known bool, err error) {
 	s := x.table(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +26,7 @@ func (x *Index) Duplicates(ctx context.Context, id uint64, t *lance.Table) (d fe
 		err = s.catchUp(ctx, t)
 	}
 	if err == nil {
-		d, err = s.duplicates()
+		d, err = s.duplicates(without)
 	}
 	if err != nil {
 		return d, false, fmt.Errorf("keyindex: repeated keys of table %d at version %d: %w", id, t.Version(), err)
@@ -33,14 +34,16 @@ func (x *Index) Duplicates(ctx context.Context, id uint64, t *lance.Table) (d fe
 	return d, true, nil
 }
 
-// duplicates names the repeated keys that were counted.
-func (s *tableIndex) duplicates() (fence.Duplicates, error) {
-	d := fence.Duplicates{Keys: s.repeated}
+// duplicates names the repeated keys that were counted, without some of them.
+func (s *tableIndex) duplicates(without map[string]bool) (fence.Duplicates, error) {
+	d := fence.Duplicates{Keys: s.repeated - min(s.repeated, uint64(len(without)))}
 	if d.Keys == 0 {
 		return d, nil
 	}
 	err := s.eachRepeated(func(key []byte) (more bool, err error) {
-		d.Sample = append(d.Sample, string(key))
+		if !without[string(key)] {
+			d.Sample = append(d.Sample, string(key))
+		}
 		return len(d.Sample) < fence.SampleKeys, nil
 	})
 	return d, err

@@ -15,7 +15,7 @@ import (
 // duplicates asks the index, which has to hold something of the table.
 func (b *bed) duplicates(t *lance.Table) fence.Duplicates {
 	b.t.Helper()
-	d, known, err := b.index.Duplicates(b.ctx, tableID, t)
+	d, known, err := b.index.Duplicates(b.ctx, tableID, t, nil)
 	require.NoError(b.t, err)
 	require.True(b.t, known)
 	return d
@@ -50,7 +50,7 @@ func TestDuplicatesAreCounted(t *testing.T) {
 	b := newBed(t)
 	defer func() { require.NoError(t, b.index.Close()) }()
 	b.append("a", "b", "c", "a", "a", "d")
-	_, known, err := b.index.Duplicates(b.ctx, tableID, b.table)
+	_, known, err := b.index.Duplicates(b.ctx, tableID, b.table, nil)
 	require.NoError(t, err)
 	require.False(t, known, "nothing is built for it")
 	b.follow()

@@ -100,12 +100,12 @@ func (f *folder) runUnleased(ctx context.Context) error {
 
 // start claims the graph before it returns, so that its tables exist when an ingester looks.
 func (f *folder) start(ctx context.Context) error {
+	if err := f.openIndex(); err != nil { // before the claim, which may have to find rows
+		return fmt.Errorf("folder: %w", err)
+	}
 	first, err := f.claim(ctx)
 	if err != nil {
 		return err
-	}
-	if err := f.openIndex(); err != nil {
-		return fmt.Errorf("folder: %w", err)
 	}
 	folder, err := fold.New(fold.Options{
 		Publisher: first, Reclaim: f.claim, Store: f.store, Root: graphRoot, Lanes: f.lane, Index: f.index, Opened: f.standby.tables(),
@@ -169,7 +169,11 @@ func owner() string {
 
 // claim makes this process the owner and brings the tables of the settings into being.
 func (f *folder) claim(ctx context.Context) (fold.Publisher, error) {
-	pub, err := publisher.Claim(ctx, f.publisherOptions(), owner())
+	o := f.publisherOptions()
+	if f.index != nil {
+		o.Keys = f.index
+	}
+	pub, err := publisher.Claim(ctx, o, owner())
 	if err != nil {
 		return nil, fmt.Errorf("folder: claim: %w", err)
 	}
