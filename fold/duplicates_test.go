@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/lance"
@@ -118,7 +120,8 @@ func TestRepeatedKeysOfAnEnrolledTable(t *testing.T) {
 }
 
 // TestRepeatedKeysOfForeignAppends: what an append of another engine does to a table that the index knows is in the heads with the adoption or the publish
-// that shows it, in that one graph commit, and nothing is committed when nothing has changed; their delete takes it back.
+// that shows it, in that one graph commit, and nothing is committed when nothing has changed; their delete takes it back
+// (report C61).
 func TestRepeatedKeysOfForeignAppends(t *testing.T) {
 	w := newWorld(t, objstore.NewMemory(), 1, noteTable("node:T"), noteTable("node:Idle"))
 	defer w.close()
@@ -222,7 +225,7 @@ func TestRepeatedKeysSurviveATakeover(t *testing.T) {
 }
 
 // TestRepeatedKeysBetweenPlanAndCommit: an append that comes in between plan and commit repeats keys that the fold writes, whose rows go, and others, which
-// the publish names.
+// the publish names (report C60).
 func TestRepeatedKeysBetweenPlanAndCommit(t *testing.T) {
 	eachIndex(t, func(t *testing.T, indexed bool, w *world) {
 		w.write("node:T", upsert("a", 1), upsert("b", 1))
@@ -244,4 +247,37 @@ func TestRepeatedKeysBetweenPlanAndCommit(t *testing.T) {
 		require.False(t, w.adopt())
 		require.Equal(t, map[bool]uint64{true: 1}[indexed], w.table("node:T").Head.Duplicates.Keys, "without an index nobody has looked")
 	}, noteTable("node:T"))
+}
+
+// TestRepeatedKeysAreMeasured: the number is shown by table as long as there are any, and then once as 0.
+func TestRepeatedKeysAreMeasured(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	w := newWorld(t, objstore.NewMemory(), 1, noteTable("node:T"))
+	defer w.close()
+	w.opts.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("fold")
+	w.claim(w.store)
+	keys := func() map[string]int64 {
+		var all metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(w.ctx, &all))
+		out := map[string]int64{}
+		for _, m := range all.ScopeMetrics[0].Metrics {
+			if g, ok := m.Data.(metricdata.Gauge[int64]); ok && m.Name == "foldline.fold.duplicate_keys" {
+				for _, p := range g.DataPoints {
+					table, _ := p.Attributes.Value("table")
+					out[table.AsString()] = p.Value
+				}
+			}
+		}
+		return out
+	}
+	w.write("node:T", upsert("a", 1), upsert("b", 1))
+	w.fold()
+	require.Empty(t, keys())
+	w.foreign("node:T", false, map[string]int64{"a": 2, "b": 2})
+	w.adopt()
+	w.fold()
+	require.Equal(t, map[string]int64{"node:T": 2}, keys())
+	w.write("node:T", upsert("a", 3), remove("b"))
+	w.fold()
+	require.Equal(t, map[string]int64{"node:T": 0}, keys())
 }

@@ -105,7 +105,8 @@ func TestNewIDsAreThoseOfTheNewRows(t *testing.T) {
 // TestHeadsAreReadInEverySpelling: a head's metadata is the same object however it is spelt, and nothing else is taken for it.
 func TestHeadsAreReadInEverySpelling(t *testing.T) {
 	for _, m := range []headMeta{{State: StateLive, Transaction: "5ea5a159-709a-420f-9095-c677488daba0"}, {State: StateSuspended}, {State: StateLive, Transaction: `a"b\c<d>` + "\n\u2028"},
-		{State: StateSuspended, Transaction: "a", Reason: "why", Since: 1, Until: 2}} {
+		{State: StateSuspended, Transaction: "a", Reason: "why", Since: 1, Until: 2},
+		{State: StateDuplicateKeys, Transaction: "a", DuplicateKeys: 1<<63 + 1, Stale: true, Sample: `{"id":"a"}`}} {
 		plain, err := json.Marshal(m)
 		require.NoError(t, err)
 		require.Equal(t, string(plain), m.text(), "as encoding/json writes it")

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/foldline/foldline/fence"
@@ -105,4 +107,41 @@ func TestEnrolRefuses(t *testing.T) {
 	require.Zero(t, store.Counts().Writes(), "%v", store.Calls())
 	_, err := p.EnrolTable(ctx, EnrolSpec{Path: "good.lance", TableSpec: TableSpec{Key: "node:New"}})
 	require.NoError(t, err, "the publisher is as good as before")
+}
+
+// keyRows makes a record of rows with these ids.
+func keyRows(ids ...string) arrow.Record {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.BinaryTypes.String}}, nil))
+	defer b.Release()
+	for _, id := range ids {
+		b.Field(0).(*array.StringBuilder).Append(id)
+	}
+	return b.NewRecord()
+}
+
+// TestEnrolLooksForRepeatedKeys: without an index too, and what it finds is in the graph commit that enters the table.
+func TestEnrolLooksForRepeatedKeys(t *testing.T) {
+	ctx := context.Background()
+	store := objstore.NewMemory()
+	p := newGraph(t, store)
+	table := foreignTable(t, store, "theirs.lance", []string{"id"}, nil, arrow.Field{Name: "id", Type: arrow.BinaryTypes.String})
+	rec := keyRows("a", "b", "c", "b", "a", "b")
+	defer rec.Release()
+	w := table.NewFragmentWriter(ctx, lance.WriteOptions{})
+	require.NoError(t, w.Write(rec))
+	fragments, err := w.Finish()
+	require.NoError(t, err)
+	_, err = table.Commit(ctx, lance.NewTransaction(table, &lance.Append{Fragments: fragments}), lance.CommitOptions{})
+	require.NoError(t, err)
+	before := p.snap.Version
+	got, err := p.EnrolTable(ctx, EnrolSpec{Path: "theirs.lance", TableSpec: TableSpec{Key: "node:Theirs"}})
+	require.NoError(t, err)
+	require.Equal(t, heads.StateDuplicateKeys, got.Head.State)
+	require.Equal(t, heads.Duplicates{Keys: 2, Sample: `{"id":"a"}, {"id":"b"}`}, got.Head.Duplicates)
+	snap, err := heads.Resolve(ctx, store, testRoot)
+	require.NoError(t, err)
+	require.Equal(t, before+1, snap.Version)
+	entered, _ := snap.Table("node:Theirs")
+	require.Equal(t, got.Head, entered.Head)
+	require.Equal(t, heads.StateDuplicateKeys, snap.Commit.Tables[0].State, "in the journal too")
 }

@@ -44,6 +44,8 @@ type tableView struct {
 	Reason string     `json:"reason,omitempty"`
 	Since  *time.Time `json:"since,omitempty"`
 	Until  *time.Time `json:"until,omitempty"`
+	// Repeated are the keys with more than one live row.
+	Repeated *repeatedView `json:"duplicate_keys,omitempty"`
 }
 
 type cutView struct {
@@ -92,6 +94,10 @@ func newHeadsView(s *heads.Snapshot) headsView {
 		if t.Head.State.Held() {
 			held := newHeldView(t)
 			view.Reason, view.Since, view.Until = held.Reason, &held.Since, held.Until
+		}
+		if t.Head.Duplicates.Keys > 0 {
+			repeated := newRepeatedView(t)
+			view.Repeated = &repeated
 		}
 		v.Tables = append(v.Tables, view)
 	}

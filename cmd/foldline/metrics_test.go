@@ -92,8 +92,9 @@ func TestDeployedAlertsAndDashboard(t *testing.T) {
 		_, there := shown["foldline_fold_duration_seconds_bucket"]
 		return there
 	})
-	// Nothing is shown of a table that is not held, and no message id was sent twice.
+	// Nothing is shown of a table that is not held or has no repeated keys, and no message id was sent twice.
 	shown["foldline_fold_tables_held"] = map[string]bool{"table": true, "state": true}
+	shown["foldline_fold_duplicate_keys"] = map[string]bool{"table": true}
 	shown["foldline_ingest_duplicates_total"] = map[string]bool{}
 
 	var rules struct {

@@ -28,7 +28,9 @@ type statusView struct {
 	Rejects   uint64     `json:"rejects"`
 	Folder    folderView `json:"folder"`
 	Held      []heldView `json:"held"` // tables that take no rows
-	Lanes     []laneView `json:"lanes"`
+	// Repeated are the tables with keys of more than one live row.
+	Repeated []repeatedView `json:"duplicate_keys"`
+	Lanes    []laneView     `json:"lanes"`
 	// LaneTarget is the lane count that the graph is changing to, 0 when it is not.
 	LaneTarget uint32 `json:"lane_target,omitempty"`
 }
@@ -58,6 +60,14 @@ type heldView struct {
 	Reason string     `json:"reason"`
 	Since  time.Time  `json:"since"`
 	Until  *time.Time `json:"until,omitempty"`
+}
+
+// repeatedView says how many keys of a table have more than one live row. Stale: counted at an earlier version, or only some were.
+type repeatedView struct {
+	Table  string `json:"table"`
+	Keys   uint64 `json:"keys"`
+	Stale  bool   `json:"stale,omitempty"`
+	Sample string `json:"sample,omitempty"` // some of the keys
 }
 
 // The states of a lane as status tells them.
@@ -106,11 +116,14 @@ func (c *statusCmd) Run(ctx context.Context, e *env) error {
 }
 
 func newStatusView(s *heads.Snapshot) statusView {
-	v := statusView{Graph: s.Graph, Version: s.Version, Fold: s.Fold, Published: s.Commit.CreatedAt.UTC(), Held: []heldView{}, LaneTarget: s.LaneTarget}
+	v := statusView{Graph: s.Graph, Version: s.Version, Fold: s.Fold, Published: s.Commit.CreatedAt.UTC(), Held: []heldView{}, Repeated: []repeatedView{}, LaneTarget: s.LaneTarget}
 	v.Folder = folderView{Epoch: s.FolderEpoch, Owner: s.FolderOwner, AgeSeconds: time.Since(s.Commit.CreatedAt).Seconds()}
 	for _, t := range s.Tables {
 		if t.Head.State.Held() {
 			v.Held = append(v.Held, newHeldView(t))
+		}
+		if t.Head.Duplicates.Keys > 0 {
+			v.Repeated = append(v.Repeated, newRepeatedView(t))
 		}
 		switch {
 		case t.Key == heads.RejectsKey:
@@ -129,6 +142,11 @@ func newHeldView(t heads.Table) heldView {
 		h.Until = &until
 	}
 	return h
+}
+
+func newRepeatedView(t heads.Table) repeatedView {
+	d := t.Head.Duplicates
+	return repeatedView{Table: t.Key, Keys: d.Keys, Stale: d.Stale, Sample: d.Sample}
 }
 
 // askAll asks the folder and the owner of every lane; one that is not there is a line of the answer, not an error.
@@ -200,6 +218,9 @@ func (v *statusView) print(e *env) error {
 	p.linef("%d tables  %d rows  %d rejects", v.Tables, v.Rows, v.Rejects)
 	v.Folder.print(p)
 	printHeld(p, v.Held)
+	for _, r := range v.Repeated {
+		p.linef("table %s is %s: %s\n", r.Table, heads.StateDuplicateKeys, heads.Duplicates{Keys: r.Keys, Stale: r.Stale, Sample: r.Sample})
+	}
 	if v.LaneTarget > 0 {
 		p.linef("the lane count changes from %d to %d; foldline lanes tells what it waits for\n", len(v.Lanes), v.LaneTarget)
 	}
