@@ -281,3 +281,27 @@ func TestRepeatedKeysAreMeasured(t *testing.T) {
 	w.fold()
 	require.Equal(t, map[string]int64{"node:T": 0}, keys())
 }
+
+// TestRepeatedKeysOutliveACompaction: it moves rows and changes none, so the head says what it said, and a delete of the key still finds both rows.
+func TestRepeatedKeysOutliveACompaction(t *testing.T) {
+	eachIndex(t, func(t *testing.T, _ bool, w *world) {
+		w.write("node:T", upsert("a", 1), upsert("b", 1))
+		w.fold()
+		w.foreign("node:T", false, map[string]int64{"a": 2})
+		w.adopt()
+		w.write("node:T", insert("a", 3), upsert("c", 3))
+		w.fold()
+		w.adopt()
+		want := heads.Duplicates{Keys: 1, Sample: `{"id":"a"}`}
+		w.repeated("node:T", want)
+		done, err := w.folder.compact(w.ctx, "node:T", requestedFragments)
+		require.NoError(t, err)
+		require.NotNil(t, done.Table)
+		w.repeated("node:T", want)
+		require.False(t, w.adopt())
+		w.write("node:T", remove("a"))
+		w.fold()
+		w.repeated("node:T", heads.Duplicates{})
+		require.Equal(t, []string{"b=1", "c=3"}, w.scan("node:T"))
+	}, noteTable("node:T"))
+}

@@ -164,7 +164,7 @@ func (p *Publisher) commitRewrite(ctx context.Context, t heads.Table, base *lanc
 
 // publishRewrite makes the new version the head.
 func (p *Publisher) publishRewrite(ctx context.Context, c committed) error {
-	return p.alter(ctx, heads.KindCompact, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
+	err := p.alter(ctx, heads.KindCompact, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
 		t, ok := next.TableByID(c.id)
 		if !ok || t.Head.Version != c.headVersion {
 			return fmt.Errorf("%w: its head is version %d, it was version %d", ErrConflict, t.Head.Version, c.headVersion)
@@ -173,9 +173,14 @@ func (p *Publisher) publishRewrite(ctx context.Context, c committed) error {
 			t.Head.Hold = p.hold(c.why())
 		}
 		t.Head.State = c.state
-		next.SetTable(moveHead(commit, t, c.table))
+		repeated := t.Head.Duplicates // as before: its rows are those of the head
+		next.SetTable(moveHead(commit, t, c.table, &repeated))
 		return nil
 	})
+	if err == nil && p.asked[c.id] == c.headVersion {
+		p.note(map[heads.TableID]uint64{c.id: c.table.Version()})
+	}
+	return err
 }
 
 // dropRewrite removes the files of a rewrite that has lost its slot. One that was put into a slot which a cleanup had emptied is named by a version there,
