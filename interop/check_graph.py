@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import time
 
 import lance
 
@@ -14,13 +15,20 @@ import wire
 from check_tables import upsert_rows
 from engines import LanceDB, Pylance
 from flights import airports, flights, ndjson
-from line import Line
+from line import DEADLINE, Line
 from report import Report
 from same import difference
 
 FLIGHTS = 20_000
 TABLES = {"edge:Flight": "edge_Flight", "node:Airport": "node_Airport"}
 MANIFEST, REJECTS = "_foldline/__manifest.lance", "_foldline/_rejects.lance"
+MAINTAINED_FOLDS = 300
+MAINTAINED = """
+fold: {interval: 10ms}
+retention: {min_versions: 64, max_versions: 64}
+compact: {interval: 1s, min_fragments: 4}
+cleanup: {interval: 500ms, older_than: 1s}
+"""
 VISIBLE = {"Foldline-Ack": "visible", "Foldline-Ack-Timeout-Ms": "10000"}
 
 
@@ -59,6 +67,29 @@ class Checks:
             ])
         self.expect(changed + added, gone + [self.rows["edge:Flight"][9_000]], closed, both[0]["row"])
         return self.judge(replies)
+
+    def maintain(self):
+        """Folds of a row each, while the folder compacts and cleans up: few fragments and versions are left for the engines, and every row."""
+        self.line.config = os.path.join(self.line.data, "maintained.yaml")
+        with open(self.line.config, "w", encoding="utf-8") as f:
+            f.write(MAINTAINED)
+        path = os.path.join(self.line.graph, "edge_Flight.lance")
+        before = lance.dataset(path).version
+        with self.line.serve() as line:
+            for start in range(0, MAINTAINED_FOLDS, 50):
+                replies = line.request([("foldline.demo.write.edge:Flight", ndjson([row]), VISIBLE) for row in self.rows["edge:Flight"][start:start + 50]])
+                if any(r.get("state") != "visible" for r in replies):
+                    return f"replies {replies}"
+            told = self.line.run("compact", "edge:Flight").decode()
+            until = time.monotonic() + DEADLINE
+            while len(os.listdir(os.path.join(path, "_versions"))) > MAINTAINED_FOLDS // 2 and time.monotonic() < until:
+                time.sleep(0.1)
+        self.line.config = None
+        dataset = lance.dataset(path)
+        fragments, versions = len(dataset.get_fragments()), len(dataset.versions())
+        if dataset.version < before + MAINTAINED_FOLDS or fragments > 16 or versions > MAINTAINED_FOLDS // 2:
+            return f"{fragments} fragments and {versions} versions after {dataset.version - before} commits; {told}"
+        return None
 
     def expect(self, flights_put, flights_gone, airports_gone, airport_put):
         by_id = {row["id"]: row for row in self.rows["edge:Flight"]}
@@ -152,6 +183,7 @@ def main(binary, data, node_directory):
     engines = (c.pylance, c.lancedb)
     report.check(f"foldline dev --once with {FLIGHTS} flights", c.fill)
     report.check("upserts, deletes, a refused row and a dead letter over plain NATS", c.produce)
+    report.check(f"{MAINTAINED_FOLDS} folds under compaction and cleanup", c.maintain)
     report.check("LanceDB connect lists the tables", c.opens_by_connect)
     for table, name in TABLES.items():
         report.check(f"{table}: foldline scan is what was sent", c.scan_is_the_input, table)

@@ -202,6 +202,8 @@ func childConfig() run.Config {
 		Dedupe:  run.Dedupe{Window: 10 * time.Minute, Max: 100_000},
 		Fold:    run.Fold{Interval: 10 * time.Millisecond, AdoptInterval: 100 * time.Millisecond, MaxRows: 100_000, MaxBytes: 64 << 20},
 		Suspend: run.Suspend{After: 30 * time.Second},
+		Compact: run.Compact{Interval: 300 * time.Millisecond, MinFragments: 8, MaxRows: 100_000},
+		Cleanup: run.Cleanup{Interval: 500 * time.Millisecond},
 		Tables: []run.Table{
 			{Table: airports, Columns: []run.Column{id, text("name"), text("city"), text("state"),
 				{Name: "latitude", Type: "double", Nullable: true}, {Name: "longitude", Type: "double", Nullable: true}, number("worker"), number("rev")}},

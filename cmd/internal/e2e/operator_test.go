@@ -45,7 +45,7 @@ type operated struct {
 	folder   *child
 }
 
-// The folder is killed at each step of adopt, pause and resume, the replay included, in processes of their own under load; so are the commands, whose request
+// The folder is killed at each step of adopt, compact, pause and resume, the replay included, in processes of their own under load; so are the commands, whose request
 // nobody waits for then. Repeated, each is done, and every acknowledged row is there once, in order (i9, f9 of the protocol notes; F2, F3, F4).
 func TestFolderKilledAtEveryStepOfAnOperator(t *testing.T) {
 	t.Parallel()
@@ -63,6 +63,11 @@ func TestFolderKilledAtEveryStepOfAnOperator(t *testing.T) {
 	for _, k := range []kill{{At: []string{"adopt.before"}}, {At: []string{"adopt.after"}}} {
 		l.dies(k, func() { l.touch(k); l.request(envelope.AdminAdopt, envelope.AdminRequest{}) })
 	}
+	compact := envelope.AdminRequest{Table: flights}
+	for _, step := range []string{"rewrite." + flights + ".before", "rewrite." + flights + ".after", "compact.before", "compact.after"} {
+		l.dies(kill{At: []string{step}}, func() { l.request(envelope.AdminCompact, compact) })
+	}
+	l.repeat(envelope.AdminCompact, compact, heads.StateLive)
 	for _, kills := range pauseKills() {
 		for _, k := range kills {
 			l.dies(k, func() { l.request(envelope.AdminPause, pause) })
