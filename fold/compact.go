@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/internal/options"
@@ -17,7 +18,7 @@ import (
 
 // CompactOptions pace the compaction of the graph's tables. The zero value is none, other than on request.
 type CompactOptions struct {
-	// Interval is the time between two looks at all tables; 0 = never. A look costs nothing. What it finds is done one call after each fold.
+	// Interval is the time between two looks at all tables; 0 = never. A look costs nothing, but for tables that were not opened yet. What it finds is done one call after each fold.
 	Interval time.Duration
 	// MinFragments is how many small fragments are worth a call (see [lance.CompactOptions]). Default 16.
 	MinFragments int
@@ -30,6 +31,8 @@ const (
 	defaultCompactRows      = 1 << 18
 	// compactDeletedShare of a fragment's rows may be deleted. A deleted row then costs four rewritten ones at most.
 	compactDeletedShare = 0.2
+	// maxOpenedByLook bounds the tables that one look opens, between two folds: those that no fold has touched since the start.
+	maxOpenedByLook = 64
 	// requestedFragments are worth a call that somebody has asked for.
 	requestedFragments = 2
 )
@@ -112,30 +115,51 @@ func (f *Folder) compactNext(ctx context.Context) error {
 	return nil
 }
 
-// findCompactions names the tables that are worth a call, by the versions that the last state of the heads names. One that was not opened since the start is read.
+// findCompactions names the tables that are worth a call, by the versions that the last state of the heads names.
 func (f *Folder) findCompactions(ctx context.Context) (keys []string) {
 	if f.last == nil {
 		return nil
 	}
+	var tables []heads.Table
+	unopened := 0
 	for _, t := range f.last.Tables {
 		if !t.Head.State.TakesFolds() || !t.Enrolled && t.Key != heads.RejectsKey {
 			continue
 		}
-		table, err := f.openTable(ctx, f.last, t)
-		if err != nil {
-			f.opts.Logger.WarnContext(ctx, "table not looked at for a compaction", "table", t.Key, "error", err)
-			continue
+		if f.opened(t.Key) == nil {
+			unopened++
 		}
-		f.metrics.fragments.Record(ctx, int64(len(table.Fragments())), metric.WithAttributes(attribute.String("table", t.Key)))
-		worth, err := table.Compactable(f.opts.Compact.lance(f.opts.Compact.MinFragments))
-		if err != nil {
-			f.opts.Logger.WarnContext(ctx, "table not looked at for a compaction", "table", t.Key, "error", err)
+		if unopened <= maxOpenedByLook || f.opened(t.Key) != nil {
+			tables = append(tables, t)
 		}
-		if worth {
+	}
+	worth := make([]bool, len(tables))
+	var g errgroup.Group
+	g.SetLimit(f.opts.Parallel)
+	for i, t := range tables {
+		g.Go(func() error { worth[i] = f.worthCompacting(ctx, t); return nil })
+	}
+	_ = g.Wait() // the functions keep their errors themselves
+	for i, t := range tables {
+		if worth[i] {
 			keys = append(keys, t.Key)
 		}
 	}
 	return keys
+}
+
+// worthCompacting judges one table. One that was not opened since the start is read.
+func (f *Folder) worthCompacting(ctx context.Context, t heads.Table) bool {
+	table, err := f.openTable(ctx, f.last, t)
+	worth := false
+	if err == nil {
+		f.metrics.fragments.Record(ctx, int64(len(table.Fragments())), metric.WithAttributes(attribute.String("table", t.Key)))
+		worth, err = table.Compactable(f.opts.Compact.lance(f.opts.Compact.MinFragments))
+	}
+	if err != nil && ctx.Err() == nil {
+		f.opts.Logger.WarnContext(ctx, "table not looked at for a compaction", "table", t.Key, "error", err)
+	}
+	return worth
 }
 
 // compact makes one call.

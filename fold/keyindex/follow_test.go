@@ -60,7 +60,9 @@ func TestFollowReadsOnlyWhatACompactionMoved(t *testing.T) {
 	for i := range 6 {
 		b.fold(someKeys(12)[2*i:2*i+2], nil, false)
 	}
+	b.fold(nil, []string{"key-00"}, false)
 	b.follow()
+	require.Equal(t, 1, b.count(kindDeletions))
 	op, err := b.table.Compact(b.ctx, lance.CompactOptions{MinFragments: 2, TargetRows: 8})
 	require.NoError(t, err)
 	done, err := b.table.Commit(b.ctx, lance.NewTransaction(b.table, op), lance.CommitOptions{})
@@ -72,7 +74,20 @@ func TestFollowReadsOnlyWhatACompactionMoved(t *testing.T) {
 	got := b.store.Counts()
 	got.ReadBytes = 0
 	require.Equal(t, countstore.Counts{GetRange: 1}, got, "the new file, which is small")
+	require.Zero(t, b.count(kindDeletions), "its fragment is gone")
 	b.check(b.table, someKeys(12))
+}
+
+// count counts the rows of a kind of the table.
+func (b *bed) count(kind byte) (rows int) {
+	b.t.Helper()
+	it, err := b.index.db.NewIter(&pebble.IterOptions{LowerBound: prefix(kind, tableID), UpperBound: prefix(kind, tableID+1)})
+	require.NoError(b.t, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		rows++
+	}
+	require.NoError(b.t, it.Close())
+	return rows
 }
 
 // TestFollowerStaysSmall: a follower hears of no deletes and of no key's old address, and yet its rows stay near the live keys.

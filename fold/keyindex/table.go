@@ -151,6 +151,9 @@ func (s *tableIndex) follow(ctx context.Context, t *lance.Table) error {
 	if err := s.writeDeletions(ctx, w, t, changed); err != nil {
 		return err
 	}
+	if err := s.forgetFragments(w, t); err != nil {
+		return err
+	}
 	if err := s.finish(w, pinOf(t, s.pin.highest)); err != nil {
 		return err
 	}
@@ -212,6 +215,18 @@ func (s *tableIndex) revive(ctx context.Context, w *writer, t *lance.Table, f la
 		}
 		return w.add(row, address)
 	})
+}
+
+// forgetFragments drops the deletions of fragments that t does not have. One that comes back is a reused id, which rebuilds the table's index (K2).
+func (s *tableIndex) forgetFragments(w *writer, t *lance.Table) error {
+	for _, f := range s.pin.fragments {
+		if _, ok := t.Fragment(f.id); !ok && f.deletions != "" {
+			if err := w.setDeletions(f.id, noRows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // pinnedDeletions are the deleted rows that the index was made with.
