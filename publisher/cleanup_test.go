@@ -101,7 +101,7 @@ func TestClean(t *testing.T) {
 	require.LessOrEqual(t, under.get+under.list, 3)
 }
 
-// TestCleanIsAmortised: over 1,200 folds with a call at every tenth, manifests of the table are read less than three times each, and no more versions are there than
+// TestCleanIsAmortised: over 600 folds with a call at every tenth, manifests of the table are read less than three times each, and no more versions are there than
 // twice those kept, the minimum, and what ten folds add.
 func TestCleanIsAmortised(t *testing.T) {
 	ctx := context.Background()
@@ -109,7 +109,7 @@ func TestCleanIsAmortised(t *testing.T) {
 	g := newTicking(t, store, fewStates)
 	c := g.cleaner(t, store, 30*time.Second)
 	reads, most := 0, 0
-	for i := range 1200 {
+	for i := range 600 {
 		g.publish(t, time.Second)
 		if i%10 != 9 {
 			continue
@@ -121,7 +121,7 @@ func TestCleanIsAmortised(t *testing.T) {
 		reads += under.Get + under.GetTail + under.GetRange
 		most = max(most, len(g.versionsOf(t, testTables[0])))
 	}
-	require.Less(t, reads, 3*1200)
+	require.Less(t, reads, 3*600)
 	require.LessOrEqual(t, most, 2*30+defaultMinCleaned+10+5)
 	checkRetained(t, store)
 }
@@ -169,7 +169,7 @@ func TestStaleCleaner(t *testing.T) {
 	first := objstore.NewMemory()
 	at := aged(t, first, 2*defaultMinCleaned)
 	for _, op := range []faultstore.Op{faultstore.Delete, faultstore.GetTail, faultstore.List} {
-		for k := 1; k < 400; k += 37 {
+		for k := 1; k < 400; k += 97 {
 			g := *at
 			g.store = clone(t, first)
 			g.claim(t, fewStates)
@@ -201,7 +201,7 @@ func TestCleanCrashes(t *testing.T) {
 	ctx := context.Background()
 	first := objstore.NewMemory()
 	at := aged(t, first, 2*defaultMinCleaned)
-	for k := 1; ; k += 41 {
+	for k := 1; ; k += 83 {
 		g := *at
 		g.store = clone(t, first)
 		cut := faultstore.New(g.store, faultstore.FromCall(k, faultstore.Ops(faultstore.Delete), errCrash))
