@@ -287,6 +287,13 @@ func isStopped(t *testing.T, c *child) bool {
 	return strings.HasPrefix(strings.TrimSpace(string(state)), "T")
 }
 
+// wakes lets a stopped child go on.
+func (c *child) wakes(t *testing.T) {
+	t.Helper()
+	require.True(t, isStopped(t, c))
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
+}
+
 // output is what a child has printed so far; it is read while the child runs.
 type output struct {
 	mu   sync.Mutex

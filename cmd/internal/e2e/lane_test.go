@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -75,7 +74,7 @@ func TestPausedIngesterIsFenced(t *testing.T) {
 	for _, l := range lanes {
 		l.acknowledged()
 		l.drain()
-		require.NoError(t, l.owner.cmd.Process.Signal(syscall.SIGCONT))
+		l.owner.wakes(t)
 		l.ends()
 		require.Zero(t, l.readThrough(), "%s: a stale owner serves the log", l.step)
 		require.Zero(t, l.drain(), "%s: a stale owner acknowledges", l.step)

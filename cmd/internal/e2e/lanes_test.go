@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -225,11 +225,11 @@ func TestIngesterPausedThroughLaneChange(t *testing.T) {
 	}
 }
 
-// unreachedLane is lane 0 of a graph of one lane, without an ingester.
-func unreachedLane(t *testing.T, folderKill kill) (l *pausedLane, plan childPlan, folder *child, store objstore.Store) {
+// unreachedLane is lane 0 of a graph, without an ingester.
+func unreachedLane(t *testing.T, lanes uint32, folderKill kill) (l *pausedLane, plan childPlan, folder *child, store objstore.Store) {
 	t.Helper()
 	s := testkit.StartNATS(t)
-	plan = childPlan{Data: t.TempDir(), URL: s.ClientURL()}
+	plan = childPlan{Data: t.TempDir(), URL: s.ClientURL(), Lanes: lanes}
 	folding := plan
 	folding.Process, folding.Kill = rivalChild, folderKill
 	folder = startChild(t, folding)
@@ -237,27 +237,27 @@ func unreachedLane(t *testing.T, folderKill kill) (l *pausedLane, plan childPlan
 	testkit.WaitFor(t, "the tables", func() bool { return hasTables(t, store) })
 	subjects, err := envelope.NewSubjects("", graph)
 	require.NoError(t, err)
-	l = &pausedLane{t: t, lanes: 1, nc: testkit.ConnectNATS(t, s), subjects: subjects}
+	l = &pausedLane{t: t, lanes: lanes, nc: testkit.ConnectNATS(t, s), subjects: subjects}
 	l.replies, err = l.nc.SubscribeSync(l.nc.NewRespInbox())
 	require.NoError(t, err)
 	return l, plan, folder, store
 }
 
-// toTwo starts foldline lanes 2.
-func (p childPlan) toTwo(t *testing.T) *child {
+// to starts foldline lanes n.
+func (p childPlan) to(t *testing.T, n uint32) *child {
 	t.Helper()
-	p.Process, p.Lanes = lanesChild, 2
+	p.Process, p.Lanes = lanesChild, n
 	return startChild(t, p)
 }
 
 func pausedThroughChange(t *testing.T, step string) {
-	l, plan, f, store := unreachedLane(t, kill{})
+	l, plan, f, store := unreachedLane(t, 1, kill{})
 	l.step = step
 	l.owner = l.start(plan, "first", kill{At: []string{step}, Pause: true}, false)
 	l.successor = l.owner // whose rows are acknowledged first
 	l.acknowledged()
 	testkit.WaitFor(t, "a publish", func() bool { return snapshotOf(t, store).Fold > 0 })
-	c := plan.toTwo(t)
+	c := plan.to(t, 2)
 	testkit.WaitFor(t, "the owner to stand still at "+step, func() bool { return isStopped(t, l.owner) })
 	before := snapshotOf(t, store)
 	if step == "seal.before" {
@@ -272,7 +272,7 @@ func pausedThroughChange(t *testing.T, step string) {
 	l.acknowledged()
 	l.drain()
 	l.read(before)
-	require.NoError(t, l.owner.cmd.Process.Signal(syscall.SIGCONT))
+	l.owner.wakes(t)
 	l.ends()
 	require.Zero(t, l.readThrough(), "a stale owner serves the log")
 	require.Zero(t, l.drain(), "a stale owner acknowledges")
@@ -288,7 +288,7 @@ func pausedThroughChange(t *testing.T, step string) {
 // was about to claim. It goes on with a new one, without being started again.
 func TestChangeEndsWhileOwnerOpens(t *testing.T) {
 	t.Parallel()
-	l, plan, f, store := unreachedLane(t, kill{At: []string{"change_lanes.before"}, Nth: 2})
+	l, plan, f, store := unreachedLane(t, 1, kill{At: []string{"change_lanes.before"}, Nth: 2})
 	l.successor = l.start(plan, "log", kill{At: []string{"seal.after"}}, false)
 	l.acknowledged()
 	testkit.WaitFor(t, "the log to be folded", func() bool {
@@ -296,7 +296,7 @@ func TestChangeEndsWhileOwnerOpens(t *testing.T) {
 		cut, _ := snapshotOf(t, store).Cut(l.lane, status.Incarnation)
 		return err == nil && cut.Through > 0 && cut.Through == uint64(status.SyncedThrough)
 	})
-	c := plan.toTwo(t)
+	c := plan.to(t, 2)
 	l.successor.killed(t, reachLimit, "the seal")
 	f.killed(t, reachLimit, "the end of the change")
 
@@ -306,11 +306,55 @@ func TestChangeEndsWhileOwnerOpens(t *testing.T) {
 	folding.Process = rivalChild
 	f = startChild(t, folding)
 	c.done(t)
-	require.NoError(t, l.successor.cmd.Process.Signal(syscall.SIGCONT))
+	l.successor.wakes(t)
 	l.lanes = 2
 	l.acknowledged()
 	require.Contains(t, l.successor.log.String(), "is set aside and a new one begins")
 	require.Len(t, snapshotOf(t, store).Cuts, 2)
+	l.successor.stop(t)
+	f.stop(t)
+}
+
+// TestChangeBeginsWhileOwnerOpens stops the owner of a new log before it claims lane 0, and lets a change of the lane count begin, which does not end before the
+// other lane is sealed. The owner waits for that, and goes on without being started again.
+func TestChangeBeginsWhileOwnerOpens(t *testing.T) {
+	t.Parallel()
+	l, plan, f, store := unreachedLane(t, 2, kill{})
+	other := *l
+	other.lane = 1
+	other.successor = other.start(plan, "log", kill{At: []string{"seal.before"}, Pause: true}, false)
+	other.acknowledged()
+	l.successor = l.start(plan, "log", kill{At: []string{"claim.before"}, Pause: true}, false)
+	testkit.WaitFor(t, "the owner to stand still", func() bool { return isStopped(t, l.successor) })
+	c := plan.to(t, 1)
+	testkit.WaitFor(t, "the other lane to stand still", func() bool { return isStopped(t, other.successor) })
+	require.EqualValues(t, 1, snapshotOf(t, store).LaneTarget)
+	l.successor.wakes(t)
+	testkit.WaitFor(t, "the owner to wait", func() bool { return strings.Contains(l.successor.log.String(), "standing by") || l.successor.ended() })
+	other.successor.wakes(t)
+	c.done(t)
+	other.successor.done(t)
+	l.lanes = 1
+	l.acknowledged()
+	l.successor.stop(t)
+	f.stop(t)
+}
+
+// TestLaneGoesWhileOwnerOpens stops the owner of a new log before it claims lane 1, which is no more when it wakes up: it ends by itself, as owners of such lanes do.
+func TestLaneGoesWhileOwnerOpens(t *testing.T) {
+	t.Parallel()
+	l, plan, f, _ := unreachedLane(t, 2, kill{})
+	other := *l
+	other.lane = 1
+	l.successor = l.start(plan, "log", kill{}, false)
+	l.acknowledged()
+	other.successor = other.start(plan, "log", kill{At: []string{"claim.before"}, Pause: true}, false)
+	testkit.WaitFor(t, "the owner to stand still", func() bool { return isStopped(t, other.successor) })
+	plan.to(t, 1).done(t)
+	other.successor.wakes(t)
+	other.successor.done(t)
+	l.lanes = 1
+	l.acknowledged()
 	l.successor.stop(t)
 	f.stop(t)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -78,7 +77,7 @@ func TestPausedFolderIsFenced(t *testing.T) {
 	late := l.start(rivalChild, kill{At: []string{"claim.before"}, Pause: true})
 	testkit.WaitFor(t, "a folder to stand still before its claim", func() bool { return isStopped(t, late) })
 	l.waitActive(last)
-	require.NoError(t, late.cmd.Process.Signal(syscall.SIGCONT))
+	late.wakes(t)
 	l.waitActive(late)
 	last.endsFenced(t)
 
@@ -91,8 +90,7 @@ func TestPausedFolderIsFenced(t *testing.T) {
 // wakesFenced wakes a stopped child and requires that it ends as fenced.
 func (c *child) wakesFenced(t *testing.T) {
 	t.Helper()
-	require.True(t, isStopped(t, c))
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
+	c.wakes(t)
 	c.endsFenced(t)
 }
 

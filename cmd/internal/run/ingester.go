@@ -47,8 +47,7 @@ type ingester struct {
 	ingester *ingest.Ingester
 }
 
-// newIngester opens the log and claims the lane, so that every sequence it gives is new. ingest.ErrLanesChanged when the lane's incarnation was closed meanwhile,
-// folded to its end.
+// newIngester opens the log and claims the lane, so that every sequence it gives is new. ingest.ErrLanesChanged when a change of the lane count came between.
 func newIngester(ctx context.Context, p *parts) (*ingester, error) {
 	i := &ingester{parts: p}
 	options := wal.Options{

@@ -134,6 +134,7 @@ func openLane(ctx context.Context, cfg Config, deps Deps, changed bool) (laneSet
 		if !errors.Is(err, ingest.ErrLanesChanged) {
 			return set, err
 		}
+		deps.Telemetry.Logger.Info("the lane is opened once more", "lane", cfg.Lane, "reason", err)
 		changed = true
 	}
 }

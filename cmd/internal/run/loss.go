@@ -58,21 +58,18 @@ func closedByChange(s *heads.Snapshot, log wal.Status) bool {
 	return !cut.Open && cut.Drained() && uint64(log.SyncedThrough) == cut.End
 }
 
-// orChanged is a refused claim's error, and ingest.ErrLanesChanged with it when a change of the lane count that was under way ended between [ingester.checkLoss]
-// and the claim: it is to be opened once more.
+// orChanged is a refused claim's error, and ingest.ErrLanesChanged with it when a change of the lane count has begun or ended since the graph was opened: the lane
+// is to be opened once more, which waits for the end of one that is under way.
 func (i *ingester) orChanged(ctx context.Context, refused error) error {
-	if !errors.Is(refused, publisher.ErrIncarnation) {
+	lanes := errors.Is(refused, publisher.ErrIncarnation) || errors.Is(refused, publisher.ErrLanesChanging) || errors.Is(refused, publisher.ErrInvalid)
+	if !lanes {
 		return refused
 	}
 	s, err := heads.Resolve(ctx, i.store, graphRoot)
-	if err != nil {
+	if err != nil || s.LaneGeneration == i.graph.LaneGeneration && !errors.Is(refused, publisher.ErrLanesChanging) {
 		return errors.Join(refused, err)
 	}
-	status, err := i.wal.Status(ctx)
-	if err != nil || !closedByChange(s, status) {
-		return errors.Join(refused, err)
-	}
-	return fmt.Errorf("%w while lane %d was opened: %w", ingest.ErrLanesChanged, status.Lane, refused)
+	return fmt.Errorf("%w while lane %d was opened: %w", ingest.ErrLanesChanged, i.cfg.Lane, refused)
 }
 
 // setAside puts the log out of the way and opens a new one in its place.
