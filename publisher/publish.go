@@ -32,7 +32,7 @@ func (p *Publisher) Publish(ctx context.Context, prepared *Prepared) (*Published
 	published, err := p.publish(ctx, rec, bases)
 	end(err)
 	if err != nil {
-		p.fail(ctx, err)
+		err = p.fail(ctx, err)
 		return nil, fmt.Errorf("publisher: publish fold %s: %w", rec.name(), err)
 	}
 	p.inst.since(ctx, p.o.Clock, start)

@@ -72,12 +72,17 @@ func (p *Publisher) authority(ctx context.Context) error {
 
 func (p *Publisher) isUsedUp() bool { return p.usedUp != nil }
 
-// fail marks the Publisher as used up.
-func (p *Publisher) fail(ctx context.Context, err error) {
+// fail marks the Publisher as used up. It returns the reason, which is that it is fenced whenever another folder owns the graph: whoever claims again after any
+// other error must not take the graph from its successor.
+func (p *Publisher) fail(ctx context.Context, err error) error {
+	if !errors.Is(err, fence.ErrFenced) {
+		err = p.orFenced(ctx, err)
+	}
 	p.usedUp = err
 	if errors.Is(err, fence.ErrFenced) {
 		p.inst.fenced.Add(ctx, 1)
 	}
+	return err
 }
 
 func (m *manifest) step(format string, args ...any) { m.o.Step(Step(fmt.Sprintf(format, args...))) }

@@ -56,7 +56,7 @@ func (p *Publisher) completeLanded(ctx context.Context, t heads.Table, table *la
 		return err
 	}
 	if err = p.recover(ctx, tables); err != nil {
-		p.fail(ctx, err)
+		err = p.fail(ctx, err)
 	}
 	return err
 }

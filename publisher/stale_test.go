@@ -53,6 +53,34 @@ func TestStalePublishUnderANewEpoch(t *testing.T) {
 	require.NoError(t, wholeModel(log).check(ctx, store, log))
 }
 
+// TestStaleFolderWhosePublishFails: whatever a stale folder meets in a publish, it is told that it is fenced. Told anything else it would claim again, and take the
+// graph from its successor (X2).
+func TestStaleFolderWhosePublishFails(t *testing.T) {
+	ctx := context.Background()
+	store, log := crashGraph(t)
+	stale, err := Claim(ctx, options(store), "stale")
+	require.NoError(t, err)
+	f, err := plan(ctx, stale, log, 6)
+	require.NoError(t, err)
+	stale.o.Step = func(s Step) {
+		if s == "record.before" {
+			_, err := Claim(ctx, options(store), "successor")
+			require.NoError(t, err)
+		}
+	}
+	record := faultstore.Under(heads.Join(testRoot, heads.FoldsPath), faultstore.PutIfAbsent)
+	stale.o.Store = faultstore.New(store, func(_ context.Context, c faultstore.Call) (f faultstore.Fault) {
+		if record(c) {
+			f.Before = faultstore.ErrInjected
+		}
+		return f
+	})
+	_, err = stale.Publish(ctx, f)
+	require.ErrorIs(t, err, ErrFenced)
+	_, err = stale.Refresh(ctx)
+	require.ErrorIs(t, err, ErrFenced)
+}
+
 // TestCrashC12ReadBackFailsToo: the put of the heads lands, its answer is lost, and so is every answer to reading the slot back. The graph commit is found
 // by its id in the newest state and made once (X3, report C126).
 func TestCrashC12ReadBackFailsToo(t *testing.T) {

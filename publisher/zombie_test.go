@@ -61,8 +61,9 @@ func TestRaceR5StaleFolderAtEveryWrite(t *testing.T) {
 		require.NoError(t, want.check(ctx, store, log), "stale folder stopped at write %d", k)
 		after, err2 := heads.Resolve(ctx, store, testRoot)
 		require.NoError(t, err2)
-		if errors.Is(err, ErrFenced) {
+		if err != nil {
 			fenced++
+			require.ErrorIs(t, err, ErrFenced, "stale folder stopped at write %d", k)
 			require.Equal(t, before.Fold, after.Fold)
 		}
 	}
