@@ -15,6 +15,7 @@ import (
 	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/lance"
 	"github.com/foldline/foldline/objstore"
+	"github.com/foldline/foldline/objstore/countstore"
 	"github.com/foldline/foldline/publisher"
 )
 
@@ -304,4 +305,41 @@ func TestRepeatedKeysOutliveACompaction(t *testing.T) {
 		w.repeated("node:T", heads.Duplicates{})
 		require.Equal(t, []string{"b=1", "c=3"}, w.scan("node:T"))
 	}, noteTable("node:T"))
+}
+
+// TestPlannedAgainReadsTheDelta: a commit that is planned again behind another writer reads what that one has added, whatever the table holds, when there is
+// a key index; without one it scans the key columns of all fragments.
+func TestPlannedAgainReadsTheDelta(t *testing.T) {
+	reads := func(indexed bool, fragments int) int {
+		store := countstore.New(objstore.NewMemory())
+		w := newWorld(t, store, 1, noteTable("node:T"))
+		defer w.close()
+		if !indexed {
+			w.indexFS = nil
+			w.claim(store)
+		}
+		for i := range fragments {
+			w.write("node:T", upsert(fmt.Sprint("old-", i), 1))
+			w.fold()
+		}
+		w.folder.opts.Step = func(s string) {
+			if s == "prepared" {
+				w.foreign("node:T", false, map[string]int64{"new": 100})
+				store.Reset()
+			}
+		}
+		w.write("node:T", upsert("new", 2))
+		w.fold()
+		n := 0
+		for _, calls := range readOf(store) {
+			n += calls
+		}
+		require.Contains(t, w.scan("node:T"), "new=2")
+		require.Len(t, w.scan("node:T"), fragments+1)
+		return n
+	}
+	few, many := reads(true, 3), reads(true, 30)
+	require.Equal(t, 2, few, "the file that was added, and that of the fold")
+	require.Equal(t, few, many)
+	require.Equal(t, 27, reads(false, 30)-reads(false, 3), "a request for each small fragment")
 }
