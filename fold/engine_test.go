@@ -68,6 +68,20 @@ func (e engine) merge(path string, rows map[string]int64, deletes []string) (str
 	return e.commit(latest, update, lance.CommitOptions{Affected: affected})
 }
 
+// append adds rows without a look at what is there.
+func (e engine) append(path string, rows map[string]int64) (string, error) {
+	latest, err := lance.Open(e.ctx, e.store, path)
+	if err != nil {
+		return "", err
+	}
+	rec, fragments, err := e.upload(latest, rows)
+	rec.Release()
+	if err != nil {
+		return "", err
+	}
+	return e.commit(latest, &lance.Append{Fragments: fragments}, lance.CommitOptions{})
+}
+
 // find looks the keys of rows up.
 func (e engine) find(latest *lance.Table, rows map[string]int64) (map[string][]lance.RowAddress, fence.KeySet, error) {
 	rec := noteRecord(latest, rows)

@@ -20,12 +20,7 @@ func (w *world) foreign(table string, fenced bool, rows map[string]int64) {
 		require.NoError(w.t, err)
 		return
 	}
-	latest, err := lance.Open(w.ctx, w.store, entry.Path)
-	require.NoError(w.t, err)
-	rec, fragments, err := e.upload(latest, rows)
-	require.NoError(w.t, err)
-	rec.Release()
-	_, err = latest.Commit(w.ctx, lance.NewTransaction(latest, &lance.Append{Fragments: fragments}), lance.CommitOptions{})
+	_, err := e.append(entry.Path, rows)
 	require.NoError(w.t, err)
 }
 

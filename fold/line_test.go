@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/foldline/foldline/heads"
 	"github.com/foldline/foldline/objstore"
 	"github.com/foldline/foldline/publisher"
 	"github.com/foldline/foldline/wal"
@@ -33,6 +34,8 @@ type line struct {
 
 	observed map[string][]observation // by table, one for each version from 1 on
 
+	said map[string][]heads.Head // by table, what the heads have said
+
 	seen    map[uint32]wal.Seq // the published cut by lane, as seen last
 	version uint64             // of the heads then
 
@@ -51,7 +54,7 @@ type message struct {
 
 // TestLineModel plays random histories of a line: messages with lost replies and retries, crashes of the lanes' machines that lose what was not synced,
 // folders that take over from each other, die at a step or at a call, are stopped at a step and go on under their successor's epoch, stores that fail or lose
-// an answer, and another engine's upserts, deletes and compactions at any of the steps; between folds a folder compacts, and
+// an answer, and another engine's upserts, unfenced appends, deletes and compactions at any of the steps; between folds a folder compacts, and
 // old versions are removed. In the end everything stored is compared with plain maps: W1, W4,
 // F2, F3, F4, F5, P2, X1, X2, X3. What is drawn hangs on nothing that has happened, so a seed gives its history again; only the order of table commits within a fold is free.
 func TestLineModel(t *testing.T) {
@@ -83,6 +86,7 @@ func TestLineModel(t *testing.T) {
 	if met["history"] >= lineChecks { // fewer, as in a replay, need not meet everything
 		require.Positive(t, met["stale folder fenced"]+met["stopped folder fenced"])
 		require.Positive(t, met["folder died"])
+		require.Positive(t, met["repeated keys in the heads"])
 		require.Positive(t, met["table compacted"])
 		require.Positive(t, met["version removed"])
 		require.Positive(t, met["lost answer settled"])
@@ -96,7 +100,7 @@ const lineChecks = 24
 
 func newLine(t *rapid.T, met map[string]int) *line {
 	h := &line{t: t, met: met, stopped: -1, seen: map[uint32]wal.Seq{}, foreign: map[string]foreignAct{},
-		observed: map[string][]observation{}}
+		observed: map[string][]observation{}, said: map[string][]heads.Head{}}
 	h.w = newWorldOn(t, objstore.NewMemory(), func() vfs.FS { return vfs.NewCrashableMem() }, 2, noteTable("node:A"), noteTable("node:B"), noteTable("edge:C"))
 	h.w.closeIndex()
 	h.w.retention = publisher.Retention{MinVersions: 5, MaxVersions: 5}
@@ -368,48 +372,4 @@ func (h *line) goOn(*rapid.T) {
 		return
 	}
 	require.NoError(h.t, err, "stopped at %s, when the fold was published", h.stoppedAt)
-}
-
-// check looks at the heads between any two actions: cuts and versions only rise, and no log is released beyond the published cut (W4).
-func (h *line) check(t *rapid.T) {
-	h.mu.Lock()
-	require.NoError(t, h.err)
-	h.mu.Unlock()
-	snap := h.w.heads()
-	require.GreaterOrEqual(t, snap.Version, h.version)
-	h.version = snap.Version
-	h.observe()
-	for _, o := range h.w.lanes {
-		cut, ok := snap.Cut(o.lane, o.log.Incarnation())
-		require.True(t, ok)
-		status, err := o.log.Status(h.w.ctx)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, wal.Seq(cut.Through), h.seen[o.lane], "the published cut of lane %d", o.lane)
-		require.LessOrEqual(t, status.ReleasedThrough, wal.Seq(cut.Through), "lane %d is released beyond the published cut", o.lane)
-		require.LessOrEqual(t, wal.Seq(cut.Through), status.SyncedThrough, "lane %d is folded beyond its log", o.lane)
-		h.seen[o.lane] = wal.Seq(cut.Through)
-	}
-}
-
-// finish lets everything come to rest: all messages are acknowledged and folded, the logs are empty.
-func (h *line) finish() {
-	h.goOn(h.t)
-	for _, m := range h.messages {
-		h.acknowledge(m, h.send(m.lane, m)[0])
-	}
-	h.claim(0, trouble{})
-	h.w.folder = h.folders[0].folder
-	h.w.fold()
-	for _, table := range modelTables {
-		_, err := h.w.folder.compact(h.w.ctx, table, 2)
-		require.NoError(h.t, err)
-	}
-	h.observe()
-	h.cleanUp(h.t)
-	h.w.release()
-	for _, o := range h.w.lanes {
-		status, err := o.log.Status(h.w.ctx)
-		require.NoError(h.t, err)
-		require.Zero(h.t, status.Entries)
-	}
 }

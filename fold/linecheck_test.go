@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/foldline/foldline/fence"
 	"github.com/foldline/foldline/heads"
@@ -67,13 +68,16 @@ type keyPlan struct {
 
 // plan plays the operations of each key in lane order over what the table held at the fold's base (F3). It returns what
 // is to be done with each key, and the rows that are refused.
-func (f *plainFold) plan(table string, base map[string]string) (plans map[string]keyPlan, refused []string) {
+func (f *plainFold) plan(table string, base plainTable) (plans map[string]keyPlan, refused []string) {
 	plans = map[string]keyPlan{}
-	live := maps.Clone(base)
+	live := map[string]bool{}
+	for key := range base {
+		live[key] = true
+	}
 	for _, r := range f.rows[table] {
 		key, value := fmt.Sprint(r.values[0]), fmt.Sprint(r.values[1])
 		_, inTable := base[key]
-		_, exists := live[key]
+		exists := live[key]
 		_, before := plans[key]
 		p := keyPlan{op: r.op, value: value, exists: inTable}
 		switch {
@@ -83,7 +87,7 @@ func (f *plainFold) plan(table string, base map[string]string) (plans map[string
 		case r.op == wal.OpDelete:
 			delete(live, key)
 		default:
-			live[key] = value
+			live[key] = true
 			if before {
 				p.op = wal.OpUpsert // an earlier operation of this fold decided that the key is absent
 			}
@@ -107,17 +111,21 @@ func changes(plans map[string]keyPlan) bool {
 	return false
 }
 
-// land applies a plan to the version below its commit, where other engines may have been since the plan (X1).
-func land(table string, plans map[string]keyPlan, state map[string]string) (refused []string) {
+// land applies a plan to the version below its commit, where other engines may have been since the plan (X1). The commit was built on seen: rows of a key that
+// a fenced writer has added or replaced since are a conflict, those that were appended without a look stay beside ours.
+func land(table string, plans map[string]keyPlan, state, seen plainTable) (refused []string) {
 	for key, p := range plans {
 		_, exists := state[key]
+		kept := slices.DeleteFunc(slices.Clone(state[key]), func(value string) bool { return slices.Contains(seen[key], value) })
 		switch {
+		case p.op == wal.OpDelete && len(kept) > 0:
+			state[key] = kept
 		case p.op == wal.OpDelete:
 			delete(state, key)
 		case p.op == wal.OpInsert && exists:
 			refused = append(refused, rejectLine(table, key, p.value))
 		default:
-			state[key] = p.value
+			state[key] = append(kept, p.value)
 		}
 	}
 	return refused
@@ -135,8 +143,8 @@ func (h *line) verify() {
 }
 
 func (h *line) verifyTable(key string, folds []plainFold) (rejects []string) {
-	states, landed := []map[string]string{{}}, map[string]uint64{} // by version; the folds by the name of their record
-	theirs := uint64(0)                                            // the last version of another engine
+	states, landed := []plainTable{{}}, map[string]uint64{} // by version; the folds by the name of their record
+	theirs := uint64(0)                                     // the last version of another engine
 	for i, o := range h.observed[key] {
 		v, tx := uint64(i+1), o.tx
 		state := maps.Clone(states[v-1])
@@ -158,7 +166,7 @@ func (h *line) verifyTable(key string, folds []plainFold) (rejects []string) {
 			}
 			plans, refused := folds[i].plan(key, states[folds[i].base[key]])
 			rejects = append(rejects, refused...)
-			rejects = append(rejects, land(key, plans, state)...)
+			rejects = append(rejects, land(key, plans, state, states[tx.ReadVersion])...)
 		case tx.Op.Kind() == lance.KindRewrite:
 			h.met["table compacted"]++ // by a folder: no row changes
 		default:
@@ -167,12 +175,13 @@ func (h *line) verifyTable(key string, folds []plainFold) (rejects []string) {
 		require.Equal(h.t, linesOf(state), o.lines, "version %d of %s", v, key)
 		states = append(states, state)
 	}
+	h.verifyRepeated(key, states)
 	return append(rejects, h.verifyHeads(key, folds, states, landed)...)
 }
 
 // verifyHeads compares the heads of every published snapshot with where folds landed (P2), and returns the rows refused by folds that had
 // nothing to commit to the table.
-func (h *line) verifyHeads(key string, folds []plainFold, states []map[string]string, landed map[string]uint64) (rejects []string) {
+func (h *line) verifyHeads(key string, folds []plainFold, states []plainTable, landed map[string]uint64) (rejects []string) {
 	for _, f := range folds {
 		plans, refused := f.plan(key, states[f.base[key]])
 		at, in := landed[f.commit.Record]
@@ -187,11 +196,60 @@ func (h *line) verifyHeads(key string, folds []plainFold, states []map[string]st
 	return rejects
 }
 
-func linesOf(state map[string]string) []string {
+func linesOf(state plainTable) []string {
 	var out []string
-	for key, value := range state {
-		out = append(out, key+"="+value)
+	for key, values := range state {
+		for _, value := range values {
+			out = append(out, key+"="+value)
+		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// check looks at the heads between any two actions: cuts and versions only rise, and no log is released beyond the published cut (W4).
+func (h *line) check(t *rapid.T) {
+	h.mu.Lock()
+	require.NoError(t, h.err)
+	h.mu.Unlock()
+	snap := h.w.heads()
+	require.GreaterOrEqual(t, snap.Version, h.version)
+	h.version = snap.Version
+	h.observe()
+	h.listen(snap)
+	for _, o := range h.w.lanes {
+		cut, ok := snap.Cut(o.lane, o.log.Incarnation())
+		require.True(t, ok)
+		status, err := o.log.Status(h.w.ctx)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, wal.Seq(cut.Through), h.seen[o.lane], "the published cut of lane %d", o.lane)
+		require.LessOrEqual(t, status.ReleasedThrough, wal.Seq(cut.Through), "lane %d is released beyond the published cut", o.lane)
+		require.LessOrEqual(t, wal.Seq(cut.Through), status.SyncedThrough, "lane %d is folded beyond its log", o.lane)
+		h.seen[o.lane] = wal.Seq(cut.Through)
+	}
+}
+
+// finish lets everything come to rest: all messages are acknowledged and folded, the logs are empty.
+func (h *line) finish() {
+	h.goOn(h.t)
+	for _, m := range h.messages {
+		h.acknowledge(m, h.send(m.lane, m)[0])
+	}
+	h.claim(0, trouble{})
+	h.w.folder = h.folders[0].folder
+	h.buildIndexes()
+	h.w.fold()
+	h.requireRepeated()
+	for _, table := range modelTables {
+		_, err := h.w.folder.compact(h.w.ctx, table, 2)
+		require.NoError(h.t, err)
+	}
+	h.observe()
+	h.cleanUp(h.t)
+	h.w.release()
+	for _, o := range h.w.lanes {
+		status, err := o.log.Status(h.w.ctx)
+		require.NoError(h.t, err)
+		require.Zero(h.t, status.Entries)
+	}
 }

@@ -13,11 +13,16 @@ type foreignAct struct {
 	value            int64
 }
 
-// apply makes the commit on a plain map; a compaction changes no row.
-func (a foreignAct) apply(state map[string]string) {
+// plainTable is what a table holds: the values of the live rows of each key. Only an append of another engine makes more than one.
+type plainTable map[string][]string
+
+// apply makes the commit on a plain table; a compaction changes no row.
+func (a foreignAct) apply(state plainTable) {
 	switch a.what {
 	case "upsert":
-		state[a.key] = fmt.Sprint(a.value)
+		state[a.key] = []string{fmt.Sprint(a.value)}
+	case "append":
+		state[a.key] = slices.Concat(state[a.key], []string{fmt.Sprint(a.value)})
 	case "delete":
 		delete(state, a.key)
 	}
@@ -27,7 +32,7 @@ func (a foreignAct) apply(state map[string]string) {
 func (h *line) drawForeign(t *rapid.T) foreignAct {
 	h.value++
 	return foreignAct{
-		what:  rapid.SampledFrom([]string{"upsert", "upsert", "delete", "compact"}).Draw(t, "what"),
+		what:  rapid.SampledFrom([]string{"upsert", "upsert", "append", "delete", "compact"}).Draw(t, "what"),
 		table: rapid.SampledFrom(modelTables).Draw(t, "their table"),
 		key:   rapid.SampledFrom(slices.Concat(laneKeys[0][:5], laneKeys[1][:5], []string{"theirs"})).Draw(t, "their key"),
 		value: int64(h.value),
@@ -44,6 +49,8 @@ func (h *line) commitForeign(a foreignAct) {
 	switch a.what {
 	case "upsert":
 		id, err = e.merge(path, map[string]int64{a.key: a.value}, nil)
+	case "append":
+		id, err = e.append(path, map[string]int64{a.key: a.value})
 	case "delete":
 		id, err = e.merge(path, nil, []string{a.key})
 	case "compact":
