@@ -64,7 +64,7 @@ generate:
 	PATH=$(BIN):$$PATH $(GO) generate ./...
 
 disk:
-	$(GO) test -tags tmpfs -run DiskFills -v ./wal
+	$(GO) test -count=1 -tags tmpfs -run DiskFills -v ./wal
 
 # With a seed: one worker and no inputs of earlier runs, so that a seed and a count give the same inputs again.
 fuzz:

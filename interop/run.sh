@@ -24,7 +24,7 @@ for pylance in "$PYLANCE_SAME_CORE" "$PYLANCE_NEWEST"; do
   same_core=$([ "$pylance" = "$PYLANCE_SAME_CORE" ] && echo yes || echo no)
   "$python" interop/check_races.py "$dir/bin/races" "$data/races" "$same_core"
   echo "== another program between two steps of a fold: pylance $pylance"
-  PYLANCE_PYTHON=$python go test -tags interop -run TestEngineOperation ./publisher
+  PYLANCE_PYTHON=$python go test -count=1 -tags interop -run TestEngineOperation ./publisher
   echo "== a graph of foldline, pylance $pylance"
   "$python" interop/check_graph.py "$dir/bin/foldline" "$data/line" "$dir/node"
   echo "== tables of the engines, enrolled and merged into, pylance $pylance"
@@ -37,4 +37,4 @@ echo "== data files: every shape, version and direction"
 interop/shapes/run.sh "$dir"
 
 echo "== objstore on Azurite"
-AZURITE=$dir/node/node_modules/.bin/azurite-blob go test -tags interop ./objstore/azurestore
+AZURITE=$dir/node/node_modules/.bin/azurite-blob go test -count=1 -tags interop ./objstore/azurestore

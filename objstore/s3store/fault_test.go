@@ -119,7 +119,7 @@ func TestServerThatDoesNotAnswerInTime(t *testing.T) {
 			}
 		})
 	})
-	s := openS3(t, endpoint, func(o *s3store.Options) { o.AttemptTimeout, o.Attempts = 20*time.Millisecond, 2 })
+	s := openS3(t, endpoint, func(o *s3store.Options) { o.AttemptTimeout, o.Attempts = 200*time.Millisecond, 2 })
 	require.ErrorIs(t, s.PutIfAbsent(t.Context(), "k", nil), objstore.ErrUnknownOutcome)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 	defer cancel()

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -19,7 +18,8 @@ const (
 	DefaultPort = 4222
 	serverHost  = "127.0.0.1"
 	// serverStartLimit is how long an embedded server may take until it accepts connections.
-	serverStartLimit = 20 * time.Second
+	serverStartLimit = time.Minute
+	serverStartPoll  = 50 * time.Millisecond
 	// maxPayloadBytes is what one message may carry; it bounds an entry.
 	maxPayloadBytes = 1 << 20
 )
@@ -30,9 +30,20 @@ var ErrUnreachable = errors.New("run: NATS is unreachable")
 // startServer starts a NATS server with JetStream that keeps its files in dir and listens on the loopback interface
 // only. Port 0 is DefaultPort, or any free port when that one is taken.
 func startServer(ctx context.Context, dir string, port int, log *slog.Logger) (*server.Server, error) {
-	if port == 0 {
-		port = freePort(ctx)
+	if port != 0 {
+		return serverOn(ctx, dir, port, log)
 	}
+	s, err := serverOn(ctx, dir, DefaultPort, log)
+	if errors.Is(err, errNoListen) {
+		return serverOn(ctx, dir, server.RANDOM_PORT, log)
+	}
+	return s, err
+}
+
+// errNoListen says that a server has given up while it started.
+var errNoListen = errors.New("is the port taken? choose another with --port")
+
+func serverOn(ctx context.Context, dir string, port int, log *slog.Logger) (*server.Server, error) {
 	s, err := server.NewServer(&server.Options{
 		ServerName: "foldline-dev", Host: serverHost, Port: port, DontListen: false,
 		JetStream: true, StoreDir: dir, MaxPayload: maxPayloadBytes, NoSigs: true,
@@ -40,26 +51,31 @@ func startServer(ctx context.Context, dir string, port int, log *slog.Logger) (*
 	if err != nil {
 		return nil, fmt.Errorf("embedded NATS server: %w", err)
 	}
-	s.SetLoggerV2(&serverLog{log: log}, false, false, false)
+	own := &serverLog{log: log, gaveUp: make(chan string, 1)}
+	s.SetLoggerV2(own, false, false, false)
 	go s.Start()
-	if !s.ReadyForConnections(serverStartLimit) {
-		s.Shutdown()
-		s.WaitForShutdown()
-		return nil, fmt.Errorf("embedded NATS server: does not listen on %s:%d after %s (is the port taken? choose another with --port)", serverHost, port, serverStartLimit)
+	if err = awaitServer(ctx, s, own.gaveUp); err == nil {
+		own.running.Store(true)
+		return s, nil
 	}
-	return s, nil
+	s.Shutdown()
+	s.WaitForShutdown()
+	return nil, fmt.Errorf("embedded NATS server on %s:%d: %w", serverHost, port, err)
 }
 
-// freePort prefers the port that every NATS client tries first.
-func freePort(ctx context.Context) int {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(serverHost, strconv.Itoa(DefaultPort)))
-	if err != nil {
-		return server.RANDOM_PORT
+// awaitServer returns when a server accepts connections, or has said why it never will.
+func awaitServer(ctx context.Context, s *server.Server, gaveUp <-chan string) error {
+	for began := time.Now(); time.Since(began) < serverStartLimit && ctx.Err() == nil; {
+		if s.ReadyForConnections(serverStartPoll) {
+			return nil
+		}
+		select {
+		case reason := <-gaveUp:
+			return fmt.Errorf("%s (%w)", reason, errNoListen)
+		default:
+		}
 	}
-	if err := l.Close(); err != nil {
-		return server.RANDOM_PORT
-	}
-	return DefaultPort
+	return errors.Join(ctx.Err(), fmt.Errorf("it does not listen after %s", serverStartLimit))
 }
 
 // Connect opens a connection that outlives restarts of the server.
@@ -93,7 +109,12 @@ func Connect(c NATS, name string, log *slog.Logger, options ...nats.Option) (*na
 }
 
 // serverLog passes the server's own log on; its notices are details to whoever reads ours.
-type serverLog struct{ log *slog.Logger }
+type serverLog struct {
+	log *slog.Logger
+	// gaveUp is told, once, why the server cannot start.
+	gaveUp  chan string
+	running atomic.Bool
+}
 
 var _ server.Logger = (*serverLog)(nil)
 
@@ -107,7 +128,15 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	l.log.Error("nats server", "message", fmt.Sprintf(format, v...))
 }
 func (l *serverLog) Fatalf(format string, v ...any) {
-	l.log.Error("nats server", "message", fmt.Sprintf(format, v...))
+	reason := fmt.Sprintf(format, v...)
+	if l.running.Load() {
+		l.log.Error("nats server", "message", reason)
+		return
+	}
+	select {
+	case l.gaveUp <- reason:
+	default:
+	}
 }
 func (l *serverLog) Debugf(format string, v ...any) {}
 func (l *serverLog) Tracef(format string, v ...any) {}

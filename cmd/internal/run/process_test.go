@@ -58,6 +58,22 @@ func TestEmbeddedServerHasJetStreamOnLoopback(t *testing.T) {
 	require.NotEqual(t, taken.ClientURL(), s.ClientURL())
 }
 
+// Two development lines that start at once both want the default port: the one that is late takes another. A port that was asked for is refused at once.
+func TestEmbeddedServerOnATakenPort(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	holder, err := startServer(t.Context(), t.TempDir(), 0, log) // on the default port, unless somebody else is there
+	require.NoError(t, err)
+	defer testkit.StopNATS(holder)
+	other, err := startServer(t.Context(), t.TempDir(), 0, log)
+	require.NoError(t, err)
+	defer testkit.StopNATS(other)
+	require.NotEqual(t, holder.ClientURL(), other.ClientURL())
+	require.True(t, other.JetStreamEnabled())
+	_, err = startServer(t.Context(), t.TempDir(), holder.Addr().(*net.TCPAddr).Port, log)
+	require.ErrorIs(t, err, errNoListen)
+	require.ErrorContains(t, err, "--port")
+}
+
 func TestConnectNamesNoSecret(t *testing.T) {
 	_, err := Connect(NATS{URL: "nats://user:secret@127.0.0.1:1"}, "test", slog.New(slog.DiscardHandler))
 	require.ErrorIs(t, err, ErrUnreachable)
