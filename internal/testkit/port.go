@@ -5,6 +5,8 @@ import (
 	"net"
 	"strconv"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Ports that servers have which are stopped and started again: below those that systems give to whoever asks for any port (from 32768 on Linux, from 49152
@@ -17,15 +19,14 @@ const (
 // FreePort is a port of the loopback interface on which nobody listens now, and which nobody is given who asks for any.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	for range 1000 {
+	for attempt := 1; ; attempt++ {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		l, err := net.Listen("tcp", Loopback(port))
 		if err == nil && l.Close() == nil {
 			return port
 		}
+		require.Less(t, attempt, 1000, "no port is free")
 	}
-	t.Fatal("no port is free")
-	panic("not reached")
 }
 
 // Loopback is the address of a port of the loopback interface.

@@ -54,13 +54,10 @@ func (l *lanes) run(ctx context.Context) error {
 
 // goesOn tells whether lanes are opened again after they have ended with err; a stop that comes with the end of a change of the lane count is a clean one.
 func goesOn(ctx context.Context, err error) (again bool, left error) {
-	switch {
-	case !errors.Is(err, ingest.ErrLanesChanged):
+	if !errors.Is(err, ingest.ErrLanesChanged) {
 		return false, err
-	case ctx.Err() != nil:
-		return false, nil
 	}
-	return true, nil
+	return ctx.Err() == nil, nil
 }
 
 var errReopening = errors.New("run: the lane count has changed; the lanes are opened again")
