@@ -68,6 +68,31 @@ class Checks:
         self.expect(changed + added, gone + [self.rows["edge:Flight"][9_000]], closed, both[0]["row"])
         return self.judge(replies)
 
+    def append_again(self):
+        """pylance appends rows of keys that are there, plainly: the heads name them, an insert is refused, an upsert and a delete remove both rows."""
+        table, path = "node:Airport", os.path.join(self.line.graph, "node_Airport.lance")
+        twice = lance.dataset(path).to_table(limit=3)
+        again = [row for row in self.rows[table] if row["id"] in twice["id"].to_pylist()]
+        with self.line.serve() as line:
+            line.request([("foldline.demo.write." + table, ndjson([self.rows[table][-1]]), VISIBLE)])  # it is up
+            lance.write_dataset(twice, path, mode="append")
+            self.line.run("adopt", table)
+            told = self.line.table(table)
+            if told["state"] != "duplicate_keys" or told["duplicate_keys"]["keys"] != 3 or any(r["id"] not in told["duplicate_keys"]["sample"] for r in again):
+                return f"after the append the head says {told}"
+            replies = line.request([
+                ("foldline.demo.write." + table, ndjson(again[:1]), {**VISIBLE, "Foldline-Op": "insert"}),
+                ("foldline.demo.write." + table, ndjson(again[:2]), VISIBLE),
+                ("foldline.demo.write." + table, ndjson([{"id": again[2]["id"]}]), {**VISIBLE, "Foldline-Op": "delete"}),
+            ])
+        if [len(r.get("rejected", [])) for r in replies] != [1, 0, 0]:
+            return f"replies {replies}"
+        self.rows[table] = [row for row in self.rows[table] if row["id"] != again[2]["id"]]
+        told, ids = self.line.table(table), lance.dataset(path).to_table(columns=["id"])["id"].to_pylist()
+        if told["state"] != "live" or len(ids) != len(set(ids)):
+            return f"after the writes {len(ids)} rows of {len(set(ids))} keys, the head says {told}"
+        return None
+
     def maintain(self):
         """Folds of a row each, while the folder compacts and cleans up: few fragments and versions are left for the engines, and every row."""
         self.line.config = os.path.join(self.line.data, "maintained.yaml")
@@ -152,7 +177,7 @@ class Checks:
 
     def head_is_the_latest(self, table):
         """Nobody else writes here, so the published version is the newest one, and holds the published rows."""
-        told = next(t for t in self.line.heads()["tables"] if t["table"] == table)
+        told = self.line.table(table)
         dataset = lance.dataset(os.path.join(self.line.graph, told["path"]))
         if (dataset.version, dataset.count_rows()) != (told["version"], told["rows"]):
             return f"version {dataset.version} with {dataset.count_rows()} rows, the head says {told}"
@@ -160,8 +185,8 @@ class Checks:
 
     def dead_letters_agree(self, engine):
         rows = engine.rows(os.path.join(self.line.graph, REJECTS))
-        if rows.num_rows != 1:
-            return f"{rows.num_rows} dead letters, want 1"
+        if rows.num_rows != 2:
+            return f"{rows.num_rows} dead letters, want 2"
         return difference(self.line.scan("_rejects"), rows, ["id"])
 
     def merges(self, engine, table):
@@ -183,6 +208,7 @@ def main(binary, data, node_directory):
     engines = (c.pylance, c.lancedb)
     report.check(f"foldline dev --once with {FLIGHTS} flights", c.fill)
     report.check("upserts, deletes, a refused row and a dead letter over plain NATS", c.produce)
+    report.check("rows of keys that are there, appended by pylance", c.append_again)
     report.check(f"{MAINTAINED_FOLDS} folds under compaction and cleanup", c.maintain)
     report.check("LanceDB connect lists the tables", c.opens_by_connect)
     for table, name in TABLES.items():

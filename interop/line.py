@@ -37,6 +37,10 @@ class Line:
     def heads(self):
         return json.loads(self.run("heads", "--json"))
 
+    def table(self, table):
+        """What the heads say of one table."""
+        return next(t for t in self.heads()["tables"] if t["table"] == table)
+
     def scan(self, table):
         with pa.ipc.open_stream(self.run("scan", table, "--format", "arrow")) as stream:
             return stream.read_all()
