@@ -166,7 +166,7 @@ func (p *Publisher) after(ctx context.Context, t heads.Table, d PlannedDuplicate
 		return was
 	}
 	switch {
-	case d.Gone <= was.Keys && was.Keys-d.Gone >= left.Keys && !(was.Stale && was.Keys == d.Gone):
+	case d.Gone <= was.Keys && was.Keys-d.Gone >= left.Keys && (!was.Stale || was.Keys != d.Gone):
 		left.Keys, left.Stale = was.Keys-d.Gone, was.Stale
 	default: // more than it says: it was not all, or not of this version
 		left.Keys, left.Stale = max(left.Keys, 1), true
