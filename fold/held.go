@@ -18,7 +18,7 @@ const pauseGrace = time.Second
 func (f *Folder) Adopt(ctx context.Context, key string) (snap *heads.Snapshot, err error) {
 	err = f.Do(ctx, func(ctx context.Context) error {
 		if key != "" {
-			if _, err := f.enrolled(ctx, key); err != nil {
+			if _, err := f.publisher.Enrolled(ctx, key); err != nil {
 				return err
 			}
 		}
@@ -96,7 +96,7 @@ func (f *Folder) resume(ctx context.Context, key string) (heads.Table, ReplayRep
 // replays what it missed.
 func (f *Folder) Replay(ctx context.Context, key string, chosen Selection) (r ReplayReport, err error) {
 	err = f.Do(ctx, func(ctx context.Context) error {
-		t, err := f.enrolled(ctx, key)
+		t, err := f.publisher.Enrolled(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -107,19 +107,6 @@ func (f *Folder) Replay(ctx context.Context, key string, chosen Selection) (r Re
 		return err
 	})
 	return r, err
-}
-
-// enrolled finds a table that takes rows.
-func (f *Folder) enrolled(ctx context.Context, key string) (heads.Table, error) {
-	snap, err := f.publisher.Refresh(ctx)
-	if err != nil {
-		return heads.Table{}, err
-	}
-	t, ok := snap.Table(key)
-	if !ok || !t.Enrolled || t.System {
-		return t, fmt.Errorf("%w: table %q", heads.ErrNotFound, key)
-	}
-	return t, nil
 }
 
 // endPauses takes back the tables whose pause is over. One that cannot be taken back is suspended.

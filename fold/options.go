@@ -25,6 +25,7 @@ import (
 type Publisher interface {
 	Refresh(ctx context.Context) (*heads.Snapshot, error)
 	NextFold() uint64
+	Enrolled(ctx context.Context, key string) (heads.Table, error)
 	PutDeleteKeys(ctx context.Context, fold uint64, table heads.Table, keys []string) (string, error)
 	Publish(ctx context.Context, prepared *publisher.Prepared) (*publisher.Published, error)
 	Tidy(ctx context.Context) error

@@ -78,7 +78,7 @@ func suspendable(t heads.Table) bool {
 // Pause publishes that a table takes no rows and no folds until a time, so that another writer has it for itself. Pausing a paused table moves the
 // time. ErrConflict when the table is suspended or replaced.
 func (p *Publisher) Pause(ctx context.Context, key, reason string, until time.Time) (heads.Table, error) {
-	t, err := p.enrolled(ctx, key)
+	t, err := p.Enrolled(ctx, key)
 	if err != nil {
 		return t, err
 	}
@@ -98,8 +98,8 @@ func (p *Publisher) Pause(ctx context.Context, key, reason string, until time.Ti
 	})
 }
 
-// enrolled refreshes the heads and finds a table that takes rows from lanes.
-func (p *Publisher) enrolled(ctx context.Context, key string) (heads.Table, error) {
+// Enrolled refreshes the heads and finds a table that takes rows from lanes. heads.ErrNotFound when there is none of this key, ErrInvalid when it takes no rows.
+func (p *Publisher) Enrolled(ctx context.Context, key string) (heads.Table, error) {
 	snap, err := p.Refresh(ctx)
 	if err != nil {
 		return heads.Table{}, err

@@ -20,7 +20,7 @@ type ReferenceSpec struct {
 // ErrInvalid names table, columns and reason, and nothing is changed: no such table, columns that are not there, or that are not as many and of the types as
 // the key that they refer to.
 func (p *Publisher) SetReferences(ctx context.Context, key string, references []ReferenceSpec) (heads.Table, error) {
-	t, err := p.enrolled(ctx, key)
+	t, err := p.Enrolled(ctx, key)
 	if err != nil {
 		return t, err
 	}

@@ -19,7 +19,7 @@ import (
 //
 // ErrConflict when the newest version does not fit, and what makes a table [Unavailable] when it cannot be read.
 func (p *Publisher) Reopen(ctx context.Context, key string) (heads.Table, error) {
-	t, err := p.enrolled(ctx, key)
+	t, err := p.Enrolled(ctx, key)
 	if err != nil || !t.Head.State.Held() {
 		return t, err
 	}
