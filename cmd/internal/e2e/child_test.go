@@ -179,7 +179,7 @@ func (k kill) step() func(string) {
 		all := !slices.ContainsFunc(k.At, func(s string) bool { return seen[s] < max(k.Nth, 1) })
 		mu.Unlock()
 		if all && k.Pause {
-			pauseOnce.Do(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) })
+			pauseOnce.Do(pause)
 			return
 		}
 		if all {
@@ -188,6 +188,15 @@ func (k kill) step() func(string) {
 			select {}
 		}
 	}
+}
+
+// pause stops this process until it is woken up. The signal may take a moment to arrive; nothing may happen after the point meanwhile.
+func pause() {
+	woken := make(chan os.Signal, 1)
+	signal.Notify(woken, syscall.SIGCONT)
+	defer signal.Stop(woken)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-woken
 }
 
 // childConfig is the settings of every child: the tables of the sample, and folds without pause.
