@@ -23,6 +23,8 @@ FLIGHTS = 20_000
 TABLES = {"edge:Flight": "edge_Flight", "node:Airport": "node_Airport"}
 MANIFEST, REJECTS = "_foldline/__manifest.lance", "_foldline/_rejects.lance"
 MAINTAINED_FOLDS = 300
+# A cleanup leaves what 64 states of the heads name, and waits for as many to go, at least a hundred.
+MAINTAINED_VERSIONS = 200
 MAINTAINED = """
 fold: {interval: 10ms}
 retention: {min_versions: 64, max_versions: 64}
@@ -107,12 +109,12 @@ class Checks:
                     return f"replies {replies}"
             told = self.line.run("compact", "edge:Flight").decode()
             until = time.monotonic() + DEADLINE
-            while len(os.listdir(os.path.join(path, "_versions"))) > MAINTAINED_FOLDS // 2 and time.monotonic() < until:
+            while len(os.listdir(os.path.join(path, "_versions"))) > MAINTAINED_VERSIONS and time.monotonic() < until:
                 time.sleep(0.1)
         self.line.config = None
         dataset = lance.dataset(path)
         fragments, versions = len(dataset.get_fragments()), len(dataset.versions())
-        if dataset.version < before + MAINTAINED_FOLDS or fragments > 16 or versions > MAINTAINED_FOLDS // 2:
+        if dataset.version < before + MAINTAINED_FOLDS or fragments > 16 or versions > MAINTAINED_VERSIONS:
             return f"{fragments} fragments and {versions} versions after {dataset.version - before} commits; {told}"
         return None
 

@@ -64,7 +64,7 @@ class Serving:
         until = time.monotonic() + DEADLINE
         while not os.path.exists(url_file):
             if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError("foldline dev did not come up; see serve.log")
+                raise RuntimeError(f"foldline dev did not come up (exit code {self.process.poll()}):\n{self.told()}")
             time.sleep(0.05)
         with open(url_file) as f:
             self.url = f.read().strip()
@@ -75,7 +75,12 @@ class Serving:
         code = self.process.wait(timeout=DEADLINE)
         self.log.close()
         if code != 0:
-            raise RuntimeError(f"foldline dev ended with {code} after an interrupt")
+            raise RuntimeError(f"foldline dev ended with {code} after an interrupt:\n{self.told()}")
+
+    def told(self):
+        """The end of what the process has printed."""
+        with open(self.log.name, "rb") as f:
+            return f.read().decode()[-4000:]
 
     def request(self, messages):
         """Sends (subject, body, headers) one after the other and returns the decoded replies. A request that nobody
