@@ -63,7 +63,12 @@ func (c committed) why() error {
 	if c.givenUp != nil {
 		return c.givenUp
 	}
-	return fmt.Errorf("%w: another writer has replaced version %d", lance.ErrIncompatible, c.table.Version())
+	return replacedAbove(c.table)
+}
+
+// replacedAbove says that another writer has replaced a version of ours.
+func replacedAbove(ours *lance.Table) error {
+	return fmt.Errorf("%w: another writer has replaced version %d", lance.ErrIncompatible, ours.Version())
 }
 
 // holds tells whether a version's metadata names the fold: every later version of any engine carries it.
@@ -214,9 +219,7 @@ func (p *Publisher) try(ctx context.Context, rec *record, t *recordTable, a atte
 	p.step("commit.%s.after", t.key)
 	p.inst.commits.Add(ctx, 1)
 	c := t.with(a, done.Table)
-	if done.Newest > done.Table.Version() {
-		c.state, err = p.above(ctx, done.Table, done.Newest)
-	}
+	c.state, err = p.above(ctx, done.Table, done.Newest)
 	return c, err
 }
 

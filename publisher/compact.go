@@ -74,22 +74,22 @@ func (p *Publisher) compact(ctx context.Context, key string, base *lance.Table, 
 	}
 	tx := lance.NewTransaction(base, op)
 	tx.Properties = p.identity(p.snap, t)
-	c, err := p.commitRewrite(ctx, t, base, tx)
+	a, err := p.commitRewrite(ctx, t, base, tx)
 	if errors.Is(err, lance.ErrConflict) {
 		p.dropRewrite(ctx, base, tx)
 	}
 	if err != nil {
 		return Compacted{}, err
 	}
-	if err := p.publishRewrite(ctx, c); err != nil {
+	if err := p.publishRewrite(ctx, a); err != nil {
 		return Compacted{}, err
 	}
-	done := Compacted{Snapshot: p.snap, Table: c.table, Before: len(base.Fragments()), After: len(c.table.Fragments())}
+	done := Compacted{Snapshot: p.snap, Table: a.table, Before: len(base.Fragments()), After: len(a.table.Fragments())}
 	for _, f := range newFragments(op) {
 		done.Rows += int64(f.PhysicalRows())
 	}
 	p.inst.compacted.Add(ctx, done.Rows)
-	done.More, err = c.table.Compactable(o)
+	done.More, err = a.table.Compactable(o)
 	return done, err
 }
 
@@ -136,49 +136,34 @@ func (p *Publisher) atNewest(ctx context.Context, t heads.Table, base *lance.Tab
 }
 
 // commitRewrite commits on exactly the head version. Another writer's version is none that the heads may show unseen, so there is no second try.
-func (p *Publisher) commitRewrite(ctx context.Context, t heads.Table, base *lance.Table, tx *lance.Transaction) (committed, error) {
+func (p *Publisher) commitRewrite(ctx context.Context, t heads.Table, base *lance.Table, tx *lance.Transaction) (*adoption, error) {
 	p.step("rewrite.%s.before", t.Key)
 	done, err := base.Commit(ctx, tx, lance.CommitOptions{MaxAttempts: 1, Clock: p.o.Clock, Check: fence.Guard(p.epoch, p.authority),
 		SetMetadata: map[string]string{fence.MetaEpoch: fence.FormatEpoch(p.epoch)}})
 	if err != nil {
-		return committed{}, err
+		return nil, err
 	}
 	if done.Unbased {
 		if err := p.takeBack(ctx, t.ID, done.Table); err != nil {
-			return committed{}, err
+			return nil, err
 		}
 	}
 	p.step("rewrite.%s.after", t.Key)
-	c := committed{id: t.ID, headVersion: t.Head.Version, table: done.Table, state: t.Head.State}
-	if done.Newest > done.Table.Version() {
-		above, err := p.above(ctx, done.Table, done.Newest)
-		if err != nil {
-			return committed{}, err
-		}
-		if above.Held() {
-			c.state = above
-		}
+	a := &adoption{id: t.ID, from: t.Head.Version, table: done.Table, state: t.Head.State, hold: t.Head.Hold, repeated: &t.Head.Duplicates} // its rows are those of the head
+	above, err := p.above(ctx, done.Table, done.Newest)
+	if above.Held() {
+		a.state, a.hold = above, p.hold(replacedAbove(done.Table))
 	}
-	return c, nil
+	return a, err
 }
 
 // publishRewrite makes the new version the head.
-func (p *Publisher) publishRewrite(ctx context.Context, c committed) error {
+func (p *Publisher) publishRewrite(ctx context.Context, a *adoption) error {
 	err := p.alter(ctx, heads.KindCompact, func(next *heads.Snapshot, commit *heads.GraphCommit) error {
-		t, ok := next.TableByID(c.id)
-		if !ok || t.Head.Version != c.headVersion {
-			return fmt.Errorf("%w: its head is version %d, it was version %d", ErrConflict, t.Head.Version, c.headVersion)
-		}
-		if c.state.Held() {
-			t.Head.Hold = p.hold(c.why())
-		}
-		t.Head.State = c.state
-		repeated := t.Head.Duplicates // as before: its rows are those of the head
-		next.SetTable(moveHead(commit, t, c.table, &repeated))
-		return nil
+		return applyAdoptions(next, commit, []*adoption{a})
 	})
-	if err == nil && p.asked[c.id] == c.headVersion {
-		p.note(map[heads.TableID]uint64{c.id: c.table.Version()})
+	if err == nil && p.asked[a.id] == a.from {
+		p.note(map[heads.TableID]uint64{a.id: a.table.Version()})
 	}
 	return err
 }
