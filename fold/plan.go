@@ -203,12 +203,15 @@ func rowFault(l *layout, c chunk, checks []columnFault, row int, op wal.Op) *fau
 // find asks which keys the table holds, and where.
 func (f *Folder) find(ctx context.Context, p *tablePlan) ([]bool, error) {
 	inTable := make([]bool, len(p.numbers.keys))
-	if len(inTable) == 0 || p.base.Rows() == 0 && f.opts.Index == nil {
-		return inTable, nil // an index has to know an empty table too: then it follows from the first row on
+	if len(inTable) == 0 {
+		return inTable, nil
 	}
-	wanted := make(fence.KeySet, len(inTable))
-	for i, key := range p.numbers.keys {
-		wanted[key] = p.hashes[i]
+	var wanted fence.KeySet
+	if p.base.Rows() > 0 { // of an empty table an index learns no more than that it is there: then it follows from the first row on
+		wanted = make(fence.KeySet, len(inTable))
+		for i, key := range p.numbers.keys {
+			wanted[key] = p.hashes[i]
+		}
 	}
 	var err error
 	if p.addresses, err = f.findRows(ctx, p.table, p.base, wanted); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // Find brings the index of table id to version t and returns all live addresses
 // of each key of set that has any, ascending. Its answer is that of
-// fence.FindRows for the same version; it costs a look-up for each key of a table that has rows, and for
+// fence.FindRows for the same version; it costs a look-up for each key, and for
 // the part of t that is new to the index a scan of the key columns.
 func (x *Index) Find(ctx context.Context, id uint64, t *lance.Table, set fence.KeySet) (map[string][]lance.RowAddress, error) {
 	s := x.table(id)
@@ -24,16 +24,13 @@ func (x *Index) Find(ctx context.Context, id uint64, t *lance.Table, set fence.K
 	if err := s.catchUp(ctx, t); err != nil {
 		return nil, fmt.Errorf("keyindex: table %d at version %d: %w", id, t.Version(), err)
 	}
-	found := make(map[string][]lance.RowAddress)
-	if t.Rows() == 0 {
-		return found, nil
-	}
 	// In key order, neighbours share blocks.
 	keys := make([]string, 0, len(set))
 	for key := range set {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
+	found := make(map[string][]lance.RowAddress)
 	row := prefix(kindKey, id)
 	for _, key := range keys {
 		live, _, err := s.live(ctx, s.index.db, t, append(row[:len(row):len(row)], key...))
