@@ -41,12 +41,16 @@ func (a admin) ask(ctx context.Context, e *env, verb string, request envelope.Ad
 	return run.Admin(ctx, nc, subjects, verb, request)
 }
 
-// print prints the reply as JSON, or the line that says the same.
-func (a admin) print(e *env, reply envelope.AdminReply, line string) error {
+// answer asks the folder and prints its reply as JSON, or the line that says the same.
+func (a admin) answer(ctx context.Context, e *env, verb string, request envelope.AdminRequest, line func(envelope.AdminReply) string) error {
+	reply, err := a.ask(ctx, e, verb, request)
+	if err != nil {
+		return err
+	}
 	if a.JSON {
 		return writeJSON(e.stdout, reply)
 	}
-	_, err := fmt.Fprintln(e.stdout, line)
+	_, err = fmt.Fprintln(e.stdout, line(reply))
 	return err
 }
 
@@ -56,15 +60,13 @@ type adoptCmd struct {
 }
 
 func (c *adoptCmd) Run(ctx context.Context, e *env) error {
-	reply, err := c.ask(ctx, e, envelope.AdminAdopt, envelope.AdminRequest{Table: c.Table})
-	if err != nil {
-		return err
-	}
-	line := fmt.Sprintf("heads are at manifest version %d, commit %s", reply.Version, reply.Commit)
-	if reply.Table != nil {
-		line += "; " + describeTable(*reply.Table)
-	}
-	return c.print(e, reply, line)
+	return c.answer(ctx, e, envelope.AdminAdopt, envelope.AdminRequest{Table: c.Table}, func(reply envelope.AdminReply) string {
+		line := fmt.Sprintf("heads are at manifest version %d, commit %s", reply.Version, reply.Commit)
+		if reply.Table != nil {
+			line += "; " + describeTable(*reply.Table)
+		}
+		return line
+	})
 }
 
 type pauseCmd struct {
@@ -82,11 +84,8 @@ func (c *pauseCmd) Run(ctx context.Context, e *env) error {
 	if c.For < time.Second {
 		return usage("--for must be at least a second")
 	}
-	reply, err := c.ask(ctx, e, envelope.AdminPause, envelope.AdminRequest{Table: c.Table, ForMs: c.For.Milliseconds(), Reason: c.Reason})
-	if err != nil {
-		return err
-	}
-	return c.print(e, reply, describeTable(*reply.Table))
+	return c.answer(ctx, e, envelope.AdminPause, envelope.AdminRequest{Table: c.Table, ForMs: c.For.Milliseconds(), Reason: c.Reason},
+		func(reply envelope.AdminReply) string { return describeTable(*reply.Table) })
 }
 
 type resumeCmd struct {
@@ -95,11 +94,9 @@ type resumeCmd struct {
 }
 
 func (c *resumeCmd) Run(ctx context.Context, e *env) error {
-	reply, err := c.ask(ctx, e, envelope.AdminResume, envelope.AdminRequest{Table: c.Table})
-	if err != nil {
-		return err
-	}
-	return c.print(e, reply, fmt.Sprintf("%s; %d rows replayed, %d rejected", describeTable(*reply.Table), reply.Replayed, reply.Rejected))
+	return c.answer(ctx, e, envelope.AdminResume, envelope.AdminRequest{Table: c.Table}, func(reply envelope.AdminReply) string {
+		return fmt.Sprintf("%s; %d rows replayed, %d rejected", describeTable(*reply.Table), reply.Replayed, reply.Rejected)
+	})
 }
 
 type compactCmd struct {
@@ -108,15 +105,13 @@ type compactCmd struct {
 }
 
 func (c *compactCmd) Run(ctx context.Context, e *env) error {
-	reply, err := c.ask(ctx, e, envelope.AdminCompact, envelope.AdminRequest{Table: c.Table})
-	if err != nil {
-		return err
-	}
-	line := "; nothing is worth it"
-	if d := reply.Compacted; d != nil && d.Commits > 0 {
-		line = fmt.Sprintf("; %d fragments became %d, %d rows were written anew in %d commits", d.Before, d.After, d.Rows, d.Commits)
-	}
-	return c.print(e, reply, describeTable(*reply.Table)+line)
+	return c.answer(ctx, e, envelope.AdminCompact, envelope.AdminRequest{Table: c.Table}, func(reply envelope.AdminReply) string {
+		line := "; nothing is worth it"
+		if d := reply.Compacted; d != nil && d.Commits > 0 {
+			line = fmt.Sprintf("; %d fragments became %d, %d rows were written anew in %d commits", d.Before, d.After, d.Rows, d.Commits)
+		}
+		return describeTable(*reply.Table) + line
+	})
 }
 
 // describeTable says in one line what state a table is in, since when and why.

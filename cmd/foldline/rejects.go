@@ -31,9 +31,7 @@ type rejectsReplayCmd struct {
 }
 
 func (c *rejectsReplayCmd) Run(ctx context.Context, e *env) error {
-	reply, err := c.ask(ctx, e, envelope.AdminReplay, envelope.AdminRequest{Table: c.Table, IDs: c.ID})
-	if err != nil {
-		return err
-	}
-	return c.print(e, reply, fmt.Sprintf("%d rows replayed, %d rejected again", reply.Replayed, reply.Rejected))
+	return c.answer(ctx, e, envelope.AdminReplay, envelope.AdminRequest{Table: c.Table, IDs: c.ID}, func(reply envelope.AdminReply) string {
+		return fmt.Sprintf("%d rows replayed, %d rejected again", reply.Replayed, reply.Rejected)
+	})
 }
