@@ -287,6 +287,12 @@ func (c *child) stop(t *testing.T) {
 // root is where the graph is.
 func (p childPlan) root() string { return cmp.Or(p.Root, run.DataDir(p.Data).Graph()) }
 
+// standsStill waits until the child stands still at its point.
+func (c *child) standsStill(t *testing.T, what string) {
+	t.Helper()
+	testkit.WaitFor(t, what, func() bool { return isStopped(t, c) })
+}
+
 // isStopped reports whether the child stands still under SIGSTOP.
 func isStopped(t *testing.T, c *child) bool {
 	t.Helper()

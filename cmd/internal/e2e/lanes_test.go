@@ -258,7 +258,7 @@ func pausedThroughChange(t *testing.T, step string) {
 	l.acknowledged()
 	testkit.WaitFor(t, "a publish", func() bool { return snapshotOf(t, store).Fold > 0 })
 	c := plan.to(t, 2)
-	testkit.WaitFor(t, "the owner to stand still at "+step, func() bool { return isStopped(t, l.owner) })
+	l.owner.standsStill(t, "the owner to stand still at "+step)
 	before := snapshotOf(t, store)
 	if step == "seal.before" {
 		l.successor = l.start(plan, "second", kill{}, true)
@@ -301,7 +301,7 @@ func TestChangeEndsWhileOwnerOpens(t *testing.T) {
 	f.killed(t, reachLimit, "the end of the change")
 
 	l.successor = l.start(plan, "log", kill{At: []string{"claim.before"}, Pause: true}, false)
-	testkit.WaitFor(t, "the owner to stand still", func() bool { return isStopped(t, l.successor) })
+	l.successor.standsStill(t, "the owner to stand still")
 	folding := plan
 	folding.Process = rivalChild
 	f = startChild(t, folding)
@@ -325,9 +325,9 @@ func TestChangeBeginsWhileOwnerOpens(t *testing.T) {
 	other.successor = other.start(plan, "log", kill{At: []string{"seal.before"}, Pause: true}, false)
 	other.acknowledged()
 	l.successor = l.start(plan, "log", kill{At: []string{"claim.before"}, Pause: true}, false)
-	testkit.WaitFor(t, "the owner to stand still", func() bool { return isStopped(t, l.successor) })
+	l.successor.standsStill(t, "the owner to stand still")
 	c := plan.to(t, 1)
-	testkit.WaitFor(t, "the other lane to stand still", func() bool { return isStopped(t, other.successor) })
+	other.successor.standsStill(t, "the other lane to stand still")
 	require.EqualValues(t, 1, snapshotOf(t, store).LaneTarget)
 	l.successor.wakes(t)
 	testkit.WaitFor(t, "the owner to wait", func() bool { return strings.Contains(l.successor.log.String(), "standing by") || l.successor.ended() })
@@ -349,7 +349,7 @@ func TestLaneGoesWhileOwnerOpens(t *testing.T) {
 	l.successor = l.start(plan, "log", kill{}, false)
 	l.acknowledged()
 	other.successor = other.start(plan, "log", kill{At: []string{"claim.before"}, Pause: true}, false)
-	testkit.WaitFor(t, "the owner to stand still", func() bool { return isStopped(t, other.successor) })
+	other.successor.standsStill(t, "the owner to stand still")
 	plan.to(t, 1).done(t)
 	other.successor.wakes(t)
 	other.successor.done(t)

@@ -75,7 +75,7 @@ func TestPausedFolderIsFenced(t *testing.T) {
 	stopped.wakesFenced(t)
 	// One that stands before its claim wakes as a new claimant: it is the owner then, and the one before it is fenced.
 	late := l.start(rivalChild, kill{At: []string{"claim.before"}, Pause: true})
-	testkit.WaitFor(t, "a folder to stand still before its claim", func() bool { return isStopped(t, late) })
+	late.standsStill(t, "a folder to stand still before its claim")
 	l.waitActive(last)
 	late.wakes(t)
 	l.waitActive(late)
